@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Final, final
 import numpy as np
 import numpy.typing as npt
 
-from dpgram.errors import MissingExtra
+from dpgram.errors import DpgramError, MissingExtra
+from dpgram.files import written
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -110,8 +111,28 @@ def finished(figure: Figure, path: str | Path | None, *, dark: bool) -> Figure:
     if dark:
         _darken(figure)
     if path is not None:
-        figure.savefig(Path(path), dpi=DPI)
+        stream = BytesIO()
+        figure.savefig(stream, format=format_of(path), dpi=DPI)
+        written(path, stream.getvalue(), overwrite=True)
     return figure
+
+
+def format_of(path: str | Path) -> str:
+    """What the name of a figure's file says, without its point; refused where nothing draws it."""
+    try:
+        from matplotlib.backend_bases import FigureCanvasBase
+    except ImportError:
+        raise MissingExtra("matplotlib", "plot") from None
+    file = Path(path)
+    ending = file.suffix.removeprefix(".").lower()
+    if ending not in FigureCanvasBase.get_supported_filetypes():
+        raise DpgramError(
+            "the name of a figure's file must end in its format",
+            got=repr(file.name),
+            limit=".png, .svg, .pdf",
+            remedy=f"Name it {file.stem}.png",
+        )
+    return ending
 
 
 def _darken(figure: Figure) -> None:

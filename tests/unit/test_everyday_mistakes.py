@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 import polars as pl
 import pytest
+from tests.unit.releases import gaussian_release
 
 import dpgram as dg
 from dpgram.cli import run
@@ -24,6 +25,7 @@ from dpgram.planning import plan
 
 SCHEMA = dg.Schema(dg.numeric("x", -1, 1), dg.numeric("y", 0, 10), dg.categorical("g", ["a", "b"]))
 TABLE = {"x": [0.1, -0.2, 0.3, 0.9], "y": [5.0, 4.0, 3.0, 2.0], "g": ["a", "b", "a", "b"], "id": [1, 1, 2, 3]}
+RELEASE = gaussian_release()
 ASKED: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "ledger": "a.ledger", "progress": False}
 TOML = """
 [data]
@@ -49,6 +51,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     dg.Ledger.create("persons.ledger", name="persons", epsilon=2.0, delta=1e-5, unit="id")
     Path("job.toml").write_text(TOML)
     Path("taken.json").write_text("mine")
+    RELEASE.save("r.json")
     return tmp_path
 
 
@@ -125,6 +128,17 @@ IN_PYTHON = [
     ),
     Mistake("groups", lambda: publish(rows=dg.Rows(by="g")), "several releases", "publish_each"),
     Mistake("no such engine", lambda: publish(engine="sparc"), "no such engine", "Check the name"),
+    Mistake("no release", lambda: dg.load(None), "a release is read from a file; got None", "its path"),
+    Mistake("a release as a dict", lambda: dg.load({}), "a release is read from a file; got {}", "its path"),
+    Mistake(
+        "no columns", lambda: RELEASE.correlation([]), "takes two columns; got none", "Name two at least"
+    ),
+    Mistake(
+        "a figure of no kind", lambda: RELEASE.pca().plot("x.foo"), "end in its format; got 'x.foo'", "x.png"
+    ),
+    Mistake(
+        "a figure in no folder", lambda: RELEASE.pca().plot("no/x.png"), "no/x.png", "a folder that exists"
+    ),
     Mistake(
         "plan without rows",
         lambda: forecast(rows=dg.Rows()),
@@ -178,6 +192,7 @@ class Command(NamedTuple):
 
 
 FULL = "publish a.csv -s a.toml --epsilon 1 --delta 1e-6 --ledger a.ledger -o new.json"
+PLAN = "plan -s a.toml --rows 1000 --epsilon 1 --delta 1e-6 --quick"
 ON_THE_COMMAND_LINE = [
     Command(
         "publish a.csv -s a.toml --epsilon 1 --ledger a.ledger -o new.json", "--delta is missing", "--delta 0"
@@ -214,6 +229,18 @@ ON_THE_COMMAND_LINE = [
         "smaller",
     ),
     Command("ledger plan --each-epsilon 1", "how many releases", "--per-year 12 --years 5"),
+    Command("regress r.json charges --on ,", "is empty; got ','", "leave the option out"),
+    Command("regress r.json charges --on age --reference smokr=no", "no column 'smokr'", "mean 'smoker'?"),
+    Command("regress r.json charges --alpha 3", "takes no alpha", "Use --method ridge"),
+    Command("regress r.json charges~age --on smoker", "got --on smoker as well", "Leave out --on"),
+    Command("regress r.json charges~age+", "got 'charges~age+'", '"y ~ a + b"'),
+    Command("regress r.json charges~", "right of ~", '"charges~ 1"'),
+    Command("regress r.json active --family probit", "dpgram discriminant", '--model "probit:active~…"'),
+    Command("regress r.json active --family probit --alpha 3", "takes no --method, --alpha", "Leave them"),
+    Command("correlation r.json --columns age", "takes two columns; got age alone", "Name two at least"),
+    Command("ledger plot a.ledger -o b.foo", "must end in its format; got 'b.foo'", "Name it b.png"),
+    Command(f"{PLAN} --figure b.foo", "must end in its format; got 'b.foo'", "Name it b.png"),
+    Command(f"{PLAN} --target-se-ratio 0.5", "limit: --target-se-ratio > 1", "such as 1.2"),
     Command("run job.toml", "nobody can be asked", "--yes"),
     Command("run no.toml --yes", "no.toml' cannot be read", "Check the path"),
 ]

@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr, ndtri
 
+from dpgram.analysis.asked import asked_columns
 from dpgram.analysis.design import build_design
 from dpgram.analysis.estimand import MOVED_CAUTION, MOVED_REFUSAL, Kind, difference_cautions, moved_columns
 from dpgram.analysis.forms import Residuals, in_noise_coordinates, residuals
@@ -352,7 +353,7 @@ def correlations(
     variance = _variance_at(rho, noise, skewness[:, None], skewness[None, :], degrees, factor)
     np.fill_diagonal(variance, np.where(clear, 0.0, np.nan))
     moved = {schema.encoded[i].source for i in places} & moments.learnt_bounds
-    cautions = (*difference_cautions(moments, kind), *([MOVED_CAUTION] if moved else []))
+    cautions = (*difference_cautions(moments, kind, of="correlations"), *([MOVED_CAUTION] if moved else []))
     words = Labels(schema)
     return Correlations(
         names=tuple(schema.encoded[i].name for i in places),
@@ -394,6 +395,12 @@ def partial_correlation(
     check_kind(kind)
     # By the names of encoded columns: what was asked for may be that of a product, as `age:bmi`.
     pair = tuple(build_design(moments, name, []).target for name in (left, right))
+    if pair[0] == pair[1]:
+        raise AnalysisError(
+            "a correlation takes two different columns",
+            got=f"{left} twice",
+            remedy="Name another column",
+        )
     if given is None:
         taken = {moments.schema.encoded[i].source for name in pair for i in moments.schema.indices(name)}
         given = [column.name for column in moments.schema.columns if column.name not in taken]
@@ -432,7 +439,10 @@ def partial_correlation(
         skewness=skewness,
         sampling_factor=moments.sampling_factor if _numbers(moments, pair) else 1.0,
         allowance=float(np.prod(_allowance(squares, noise))),
-        cautions=(*difference_cautions(moments, kind), *([MOVED_CAUTION] if moved else [])),
+        cautions=(
+            *difference_cautions(moments, kind, of="correlations"),
+            *([MOVED_CAUTION] if moved else []),
+        ),
     )
     return replace(answer, std_error=math.sqrt(float(answer.variance_at(np.array([rho]))[0])))
 
@@ -461,13 +471,16 @@ def _means(moments: Moments, vectors: Matrix) -> Vector:
 def _places(moments: Moments, on: Sequence[str] | None) -> list[int]:
     """Positions of the encoded columns asked for, without the constant."""
     schema = moments.schema
-    if on is None:
-        return [i for i, column in enumerate(schema.encoded) if column.kind != "constant"]
-    if isinstance(on, str):
-        raise AnalysisError("`on` must be a list of column names", got=repr(on), remedy=f"Write on=[{on!r}]")
-    places = [i for name in on for i in schema.indices(name)]
+    names = [column.name for column in schema.columns] if on is None else asked_columns(schema, on)
+    places = [i for name in names for i in schema.indices(name)]
     if len(set(places)) < len(places):
-        raise AnalysisError("a column is named twice", got=", ".join(on))
+        raise AnalysisError("a column is named twice", got=", ".join(names))
+    if len(names) < 2:
+        raise AnalysisError(
+            "a correlation takes two columns",
+            got=f"{names[0]} alone" if names else "none",
+            remedy="This release has no more" if on is None else "Name two at least, or none to have all",
+        )
     if any(schema.encoded[i].kind == "constant" for i in places):
         raise AnalysisError("the constant column has no correlations")
     return places

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
+from dpgram.analysis.asked import asked_columns
 from dpgram.analysis.estimand import MOVED_CAUTION, Kind, description_cautions
 from dpgram.analysis.forms import in_noise_coordinates, noise_covariance, residuals, symmetric_product
 from dpgram.analysis.histograms import Histogram, histogram_count, histograms, of_the_same_rows
@@ -130,12 +131,10 @@ class Description:
         >>> release.describe().notes()[0]
         '95% intervals: of means for the population (sampling and privacy noise), of the rest for the table.'
         """
-        of = (
-            "for the population (sampling and privacy noise)"
-            if self.kind == "population"
-            else "for the table"
-        )
-        told = [f"{100 * self.level:g}% intervals: of means {of}, of the rest for the table."]
+        whose = "for the table (privacy noise only)"
+        if self.kind == "population":
+            whose = "of means for the population (sampling and privacy noise), of the rest for the table"
+        told = [f"{100 * self.level:g}% intervals: {whose}."]
         said = [f"{column.name} is {column.label}" for column in self.columns if column.label is not None]
         if said:
             told.append(f"Columns: {'; '.join(said)}.")
@@ -374,9 +373,7 @@ def _places(moments: Moments, on: Sequence[str] | None) -> tuple[int, ...]:
     read = [i for column in schema.columns_read for i in schema.indices(column.name)]
     if on is None:
         return tuple(read)
-    if isinstance(on, str):
-        raise AnalysisError("`on` must be a list of column names", got=repr(on), remedy=f"Write on=[{on!r}]")
-    places = [i for name in on for i in schema.indices(name)]
+    places = [i for name in asked_columns(schema, on) for i in schema.indices(name)]
     if derived := [schema.encoded[i].name for i in places if i not in read]:
         raise AnalysisError(
             "products and polynomials are not described", got=", ".join(derived), remedy="Name their columns"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from dpgram.analysis.asked import asked_columns
 from dpgram.analysis.histograms import histograms, of_the_same_rows
 from dpgram.document.measurements import histogram_rows
 from dpgram.document.original_units import change_of_units, in_original_units, original_columns, symmetric
@@ -84,13 +85,12 @@ def labelled_covariance(release: Document, on: Sequence[str] | None, *, psd: boo
 
     whole = covariance(release) if psd else _unbiased_covariance(release)
     schema, names = release.schema, release.columns[1:]
-    if isinstance(on, str):
-        raise AnalysisError("`on` must be a list of column names", got=repr(on), remedy=f"Write on=[{on!r}]")
-    places = range(len(names)) if on is None else [i - 1 for name in on for i in schema.indices(name)]
+    places = list(range(len(names)))
+    if on is not None:
+        places = [i - 1 for name in asked_columns(schema, on) for i in schema.indices(name)]
     if -1 in places:
         raise AnalysisError("the constant column has no covariances")
-    chosen = list(places)
-    return LabelledMatrix(tuple(names[i] for i in chosen), whole[np.ix_(chosen, chosen)])
+    return LabelledMatrix(tuple(names[i] for i in places), whole[np.ix_(places, places)])
 
 
 def _unbiased_covariance(release: Document) -> Matrix:

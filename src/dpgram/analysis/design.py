@@ -17,6 +17,7 @@ from typing import Final, final
 import numpy as np
 import numpy.typing as npt
 
+from dpgram.analysis.asked import asked_columns, asked_reference
 from dpgram.analysis.moments import Moments
 from dpgram.document.original_units import OriginalColumn, original_columns
 from dpgram.errors import AnalysisError
@@ -119,6 +120,7 @@ def build_design(
     """Check the question against the schema and lay out its terms."""
     schema = moments.schema
     columns = original_columns(schema)
+    on = None if on is None else asked_columns(schema, on)
     target_at = _target_position(schema, target, columns)
     encoded, features = schema.encoded, _features(schema, target_at, on, columns)
     if intercept and not schema.constant:
@@ -128,7 +130,11 @@ def build_design(
         )
     interactions = _interactions(schema, features)
     references, coded = _references(
-        moments, interactions, intercept=intercept, asked=reference or {}, features=features
+        moments,
+        interactions,
+        intercept=intercept,
+        asked=asked_reference(schema, reference),
+        features=features,
     )
     left_out = _without(schema, interactions, features, references, intercept=intercept)
     gone = moments.empty_levels - set(on or ())
@@ -309,10 +315,6 @@ def _features(
             column.name for column in schema.columns if column.name != own and own not in column.factors
         ]
     else:
-        if isinstance(on, str):
-            raise AnalysisError(
-                "`on` must be a list of column names", got=repr(on), remedy=f"Write on=[{on!r}]."
-            )
         chosen = list(on)
     found: list[int] = []
     for name in chosen:

@@ -8,7 +8,7 @@ about the slope), an interval for the population is refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, final
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 Kind = Literal["population", "table"]
 KINDS: Final[tuple[Kind, ...]] = ("population", "table")
+Answer = Literal["regression", "correlations"]
+"""What a caution is said of."""
 
 EQUAL_VARIANCE: Final = "the error variance is the same for all rows"
 """Second moments cannot tell whether it is."""
@@ -28,6 +30,20 @@ DEVIATIONS_CAUTION: Final = (
     "rows far from the others count less in deviations; means, shares and counts come from histograms, in "
     "which all rows count alike"
 )
+INFLUENCE: Final[Mapping[Answer, tuple[str, str]]] = {
+    "regression": (
+        (
+            "the regression is one of bounded influence: it equals least squares where errors are symmetric "
+            "given the features, differs where they are skewed"
+        ),
+        "Least squares itself takes",
+    ),
+    "correlations": (
+        "correlations are those of bounded influence: they differ from the usual ones where such rows decide",
+        "The usual ones take",
+    ),
+}
+"""What it is where rows far from the others count less, and what it would take to have it otherwise."""
 MOVED_CAUTION: Final = (
     "bounds were learnt, and values outside them were moved to them: coefficients are those of the moved "
     "values, and no interval here includes the difference"
@@ -87,13 +103,18 @@ def description_cautions(moments: Moments, kind: Kind, *, counted: bool) -> tupl
     found = difference_cautions(moments, kind)
     if moments.lift is None or not counted:
         return found
-    clipped = _bounded_influence(moments).caution
+    clipped = _bounded_influence(moments, "regression").caution
     others = tuple(caution for caution in found if clipped is None or not caution.startswith(clipped))
     return others if clipped is None else (DEVIATIONS_CAUTION, *others)
 
 
 def difference_cautions(
-    moments: Moments, kind: Kind, *, refused: bool = False, declared: bool = False
+    moments: Moments,
+    kind: Kind,
+    *,
+    refused: bool = False,
+    declared: bool = False,
+    of: Answer = "regression",
 ) -> tuple[str, ...]:
     """How that differs from the regression of the rows that came in, whatever the columns are.
 
@@ -101,7 +122,7 @@ def difference_cautions(
     """
     found = [
         f"{change.caution}, and no interval here includes the difference{change.remedy}"
-        for change in _changes(moments, declared=declared)
+        for change in _changes(moments, declared=declared, of=of)
         if change.caution is not None
     ]
     if refused:
@@ -127,27 +148,27 @@ class _Change:
     """A sentence after it."""
 
 
-def _bounded_influence(moments: Moments) -> _Change:
+def _bounded_influence(moments: Moments, of: Answer) -> _Change:
     """Rows clipped by their length in the coordinates of an adaptive release."""
     lost = "" if moments.clip is None else f" (about {moments.clip.lost:.2%} of all weight)"
     if moments.least_squares:
         return _Change(f"long rows scaled down, so few{lost} that it is that of least squares")
     clause = f"bounded-influence regression, rows far from the others counting less{lost}"
     published = "new series" if moments.of_series else "release"
+    told, usual = INFLUENCE[of]
     return _Change(
         clause,
-        "rows far from the others count less, so that the regression is one of bounded influence: it equals "
-        "least squares where errors are symmetric given the features, differs where they are skewed",
-        f". Least squares itself takes a {published} with adaptive=False",
+        f"rows far from the others count less, so that {told}",
+        f". {usual} a {published} that is not adaptive",
     )
 
 
-def _changes(moments: Moments, *, declared: bool = False) -> Iterator[_Change]:
+def _changes(moments: Moments, *, declared: bool = False, of: Answer = "regression") -> Iterator[_Change]:
     radius, rule, unit = moments.radius, moments.unit_rule, moments.unit
     if declared:
         pass
     elif moments.lift is not None and moments.clipped:
-        yield _bounded_influence(moments)
+        yield _bounded_influence(moments, of)
     elif moments.clipped:
         longest = moments.schema.max_norm_squared**0.5
         yield _Change(

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final, final
 
+from dpgram.analysis.asked import asked_columns, asked_reference
 from dpgram.document.original_units import original_columns
 from dpgram.errors import AnalysisError, MissingExtra
 from dpgram.schema import Schema
@@ -26,18 +27,49 @@ class Question:
     """What a formula asks for, in the words of `regress`."""
 
     target: str
-    on: tuple[str, ...]
+    on: tuple[str, ...] | None
+    """None: all other columns."""
     intercept: bool
     reference: Mapping[str, str]
 
 
-def is_formula(schema: Schema, text: str) -> bool:
+def asked_question(
+    schema: Schema,
+    target: str,
+    on: Sequence[str] | None,
+    *,
+    intercept: bool = True,
+    reference: Mapping[str, str] | None = None,
+) -> Question:
+    """What is asked for by a formula in place of the target, or by a target and a list of columns."""
+    levels = asked_reference(schema, reference)
+    if not is_formula(schema, target):
+        columns = None if on is None else tuple(asked_columns(schema, on))
+        return Question(target=target, on=columns, intercept=intercept, reference=levels)
+    if on is not None:
+        raise AnalysisError(
+            "a formula names its own columns",
+            got=f"on={asked_columns(schema, on)} as well",
+            remedy="Leave out `on`",
+        )
+    asked = read_formula(schema, target)
+    return replace(asked, intercept=asked.intercept and intercept, reference={**levels, **asked.reference})
+
+
+def is_formula(schema: Schema, text: object) -> bool:
     """Whether this is a formula and not a column's name."""
-    return "~" in text and text not in schema.names and text not in {column.name for column in schema.columns}
+    names = {*schema.names, *(column.name for column in schema.columns)}
+    return isinstance(text, str) and "~" in text and text not in names
 
 
 def read_formula(schema: Schema, text: str) -> Question:
     """The columns that a formula names, or what is not among them."""
+    if not text.rpartition("~")[2].strip():
+        raise AnalysisError(
+            "the formula names nothing to the right of ~",
+            got=repr(text),
+            remedy=f'Name columns there, or write "{text.strip()} 1" for the intercept alone',
+        )
     left, right = _parsed(schema, text)
     if len(left) != 1 or len(left[0]) != 1:
         raise AnalysisError(
@@ -70,9 +102,11 @@ def _parsed(schema: Schema, text: str) -> tuple[list[list[str]], list[list[str]]
     known = [column.name for column in schema.columns]
     try:
         terms = DefaultFormulaParser().get_terms(text, context={"__formulaic_variables_available__": known})
-    except (FormulaicError, SyntaxError, ValueError, RecursionError) as problem:
+    except (FormulaicError, SyntaxError, ValueError, RecursionError):
         raise AnalysisError(
-            "the formula cannot be read", got=repr(text), limit=str(problem).splitlines()[0][:200]
+            "the formula cannot be read",
+            got=repr(text),
+            remedy='Write one column, ~ and columns with + between them: "y ~ a + b", or "y ~ a * C(b)"',
         ) from None
     if not hasattr(terms, "lhs"):
         return [], []

@@ -16,6 +16,7 @@ from dpgram.analysis.design import INTERCEPT, Design, build_design
 from dpgram.analysis.discriminant import Link, discriminant
 from dpgram.analysis.estimand import MOVED_REFUSAL, moved_columns
 from dpgram.analysis.estimates import Estimates, as_lines, quantile
+from dpgram.analysis.formulas import asked_question
 from dpgram.analysis.glm import CURVES, Curve, FeatureSpace, NewtonStep, expected
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.pilot import Pilot, pilot
@@ -236,9 +237,15 @@ def declared_model(
     """
     if family not in CURVES:
         raise AnalysisError("unknown family", got=repr(family), limit=", ".join(("linear", *CURVES)))
-    steps = _steps(release, family, target, on)
+    asked = asked_question(release.schema, target, on, reference=reference)
+    if not asked.intercept:
+        raise AnalysisError(
+            "a declared model has an intercept", got=repr(target), remedy='Leave "- 1" or "0 +" out'
+        )
+    target = asked.target
+    steps = _steps(release, family, target, asked.on)
     moments, last = Moments.of(release), steps[-1]
-    design = build_design(moments, target, last.on, reference=reference)
+    design = build_design(moments, target, last.on, reference=asked.reference)
     if moved_columns(moments, design):
         raise AnalysisError("no declared model", got=MOVED_REFUSAL)
     try:
@@ -363,7 +370,7 @@ def _steps(release: Document, family: Curve, target: str, on: Sequence[str] | No
         raise AnalysisError(
             f"the {NAMES[family].lower()} of {target} on these features was not declared",
             limit="; ".join(known) or "nothing of this family and target",
-            remedy=nearest + ask if nearest else ask.capitalize(),
+            remedy=nearest + ask if nearest else ask.replace("ask", "Ask", 1),
         )
     return found
 

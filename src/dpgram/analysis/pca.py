@@ -17,17 +17,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, final
 
 import numpy as np
 import numpy.typing as npt
 
+from dpgram.analysis.asked import asked_columns
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.normal_equations import COUNT_TO_NOISE, complement_of, too_noisy
 from dpgram.document.labels import Labels
 from dpgram.document.terminal import in_lines
-from dpgram.errors import AnalysisError
+from dpgram.errors import AnalysisError, shown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -177,10 +179,10 @@ def pca(
         free = _independent_directions(functions)
     else:
         free = _free_directions(moments, positions, scales)
-    if k is not None and not 1 <= k <= free.shape[1]:
+    if k is not None and not (_is_whole(k) and 1 <= k <= free.shape[1]):
         raise AnalysisError(
-            "the number of components is out of range",
-            got=k,
+            f"the number of components is {'out of range' if _is_whole(k) else 'not a whole number'}",
+            got=shown(k),
             limit=f"1 to {free.shape[1]}, all that can vary",
         )
     covariance = free.T @ (functions.T @ gram @ functions) @ free / rows
@@ -234,11 +236,13 @@ def centred_columns(moments: Moments, positions: Sequence[int]) -> tuple[Matrix,
     return np.asarray(axes - np.outer(constant, means)), rows
 
 
+def _is_whole(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
 def _positions(moments: Moments, on: Sequence[str] | None) -> tuple[int, ...]:
     schema = moments.schema
-    if isinstance(on, str):
-        raise AnalysisError("`on` must be a list of column names", got=repr(on), remedy=f"Write on=[{on!r}]")
-    names = [column.name for column in schema.columns] if on is None else list(on)
+    names = [column.name for column in schema.columns] if on is None else asked_columns(schema, on)
     found = tuple(dict.fromkeys(i for name in names for i in schema.indices(name)))
     if not found:
         raise AnalysisError("no columns are left", remedy="Name at least one column in `on`")

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from dpgram.analysis.design import Design, build_design
 from dpgram.analysis.estimand import Kind
-from dpgram.analysis.formulas import is_formula, read_formula
+from dpgram.analysis.formulas import asked_question
 from dpgram.analysis.inference import check_kind
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.noise_aware import NoiseAwareFit, noise_aware
@@ -106,7 +106,9 @@ def regress(
     if method not in METHODS:
         raise AnalysisError("unknown method", got=repr(method), limit=", ".join(METHODS))
     if alpha is not None and method in ("auto", "ols"):
-        raise AnalysisError(f"method {method!r} takes no alpha", remedy='Use method="ridge".')
+        raise AnalysisError(
+            f"method {method!r} takes no alpha", remedy='Use method="ridge", or leave alpha out'
+        )
     alpha = check_alpha(alpha)
     if not 0.0 <= l1_ratio <= 1.0:
         raise AnalysisError("l1_ratio must lie between 0 (ridge) and 1 (lasso)", got=l1_ratio)
@@ -114,15 +116,10 @@ def regress(
         raise AnalysisError("unknown repair policy", got=repr(repair), limit=", ".join(get_args(Policy)))
     check_kind(kind)
     moments = Moments.of(release)
-    if is_formula(moments.schema, target):
-        if on is not None:
-            raise AnalysisError(
-                "a formula names its own columns", got=f"on={list(on)}", remedy="Leave out `on`."
-            )
-        asked = read_formula(moments.schema, target)
-        target, on, intercept = asked.target, asked.on, asked.intercept and intercept
-        reference = {**(reference or {}), **asked.reference}
-    design = build_design(moments, target, on, intercept=intercept, reference=reference)
+    asked = asked_question(moments.schema, target, on, intercept=intercept, reference=reference)
+    design = build_design(
+        moments, asked.target, asked.on, intercept=asked.intercept, reference=asked.reference
+    )
     fitted = METHODS[method](moments, design, _Options(alpha=alpha, l1_ratio=l1_ratio, repair=repair))
     values = fitted.coefficients
     if values is None:

@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from dpgram.analysis.design import Design, build_design
 from dpgram.analysis.estimand import Kind
-from dpgram.analysis.formulas import is_formula, read_formula
+from dpgram.analysis.formulas import asked_question
 from dpgram.analysis.inference import Inference, check_kind, infer
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.unshrunken import unshrunken
@@ -284,16 +284,10 @@ def fitted_windows(
     """The same regression in every window: levels are compared with the same one everywhere."""
     check_kind(kind)
     every = [Moments.of(release) for release in releases]
-    if is_formula(every[0].schema, target):
-        if on is not None:
-            raise AnalysisError(
-                "a formula names its own columns", got=f"on={list(on)}", remedy="Leave out `on`."
-            )
-        asked = read_formula(every[0].schema, target)
-        target, on, intercept = asked.target, asked.on, asked.intercept and intercept
-        reference = {**(reference or {}), **asked.reference}
+    asked = asked_question(every[0].schema, target, on, intercept=intercept, reference=reference)
+    target, on, intercept = asked.target, asked.on, asked.intercept
     # The most frequent level may be another one in other windows: the last tells for all.
-    model = build_design(every[-1], target, on, intercept=intercept, reference=reference)
+    model = build_design(every[-1], target, on, intercept=intercept, reference=asked.reference)
     found = []
     for release, moments in zip(releases, every, strict=True):
         design = build_design(moments, target, on, intercept=intercept, reference=model.references)

@@ -149,6 +149,11 @@ def regress(
 
     loaded = load(release)
     if family != "linear":
+        if (method, alpha, no_intercept, kind) != ("auto", None, False, "population"):
+            raise AnalysisError(
+                f"a declared {family} model takes no --method, --alpha, --no-intercept or --kind",
+                remedy="Leave them out",
+            )
         _declared(loaded, target, on, reference, family, level, as_json=as_json)
         return
     fit = loaded.regress(
@@ -263,6 +268,10 @@ def correlation(
         for i, name in enumerate(found.names)
     ]
     print_table(rows, ["", *found.names])
+    legend = {"·": "the interval includes zero", "–": "hidden by the privacy noise"}
+    shown = [f"{sign} {what}" for sign, what in legend.items() if any(sign in row[1:] for row in rows)]
+    if shown:
+        say("  " + "; ".join(shown))
     say("\n" + found.summary(level=level))
 
 

@@ -25,7 +25,10 @@ from dpgram.errors import DpgramError
 
 def plan(
     schema: SchemaFile,
-    rows: Annotated[int, typer.Option(help="A public guess of the number of rows.")],
+    rows: Annotated[
+        int,
+        typer.Option(help="A public guess of the number of rows; of persons, where publish is given --unit."),
+    ],
     epsilon: Annotated[float, typer.Option(help="ε: how much one row may change the odds of any outcome.")],
     delta: Delta = None,
     ledger: LedgerOption = None,
@@ -82,6 +85,7 @@ def plan(
       dpgram plan -s insurance.toml --rows 50000 --epsilon 1 --delta 1e-6 \\
           --model linear:charges --model "logistic:smoker~age,bmi;share=0.2"
     """
+    from dpgram.figures import format_of
     from dpgram.mechanisms import Auto
     from dpgram.planning import Assumption
     from dpgram.planning import plan as run
@@ -90,7 +94,8 @@ def plan(
     from dpgram.schema import Schema
 
     if figure is not None:
-        require_writable(figure, overwrite=overwrite)
+        format_of(figure)  # a name that nothing can be drawn for is found before the forecast
+        require_writable(figure, overwrite=overwrite, inputs=[schema, ledger])
     declared = Schema.from_file(schema)
     found = run(
         declared,

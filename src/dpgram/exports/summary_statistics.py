@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.analysis import descriptive
+from dpgram.analysis.asked import asked_columns, asked_reference
 from dpgram.analysis.design import most_frequent
 from dpgram.analysis.display import guarantee_in_words
 from dpgram.analysis.moments import Moments
@@ -128,13 +129,12 @@ def summary_statistics(
     moments, schema = Moments.of(release), release.schema
     covariance = descriptive.covariance(release)
     means = descriptive.mean(release)
-    if isinstance(on, str):
-        raise AnalysisError("`on` must be a list of column names", got=repr(on), remedy=f"Write on=[{on!r}]")
-    asked = dict.fromkeys([i for name in on for i in schema.indices(name)] if on is not None else ())
-    places = list(asked) if on is not None else list(range(1, schema.width))
+    places = list(range(1, schema.width))
+    if on is not None:
+        places = list(dict.fromkeys(i for name in asked_columns(schema, on) for i in schema.indices(name)))
     if 0 in places:
         raise AnalysisError("the constant column is not exported", remedy="Leave it out of `on`")
-    references = _references(moments, reference or {})
+    references = _references(moments, asked_reference(schema, reference))
     gone = {f"{name}={level}" for name, level in references.items()} | moments.empty_levels
     factors = {
         name: set(part.factors)

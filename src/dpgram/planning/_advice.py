@@ -49,6 +49,7 @@ def advised(
             "no private release is as accurate as least squares on the table",
             got=wanted,
             limit="target_se_ratio > 1",
+            remedy="Give a larger one, such as 1.2",
         )
     if wanted == math.inf:
         raise AnalysisError(

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from dpgram.errors import MissingExtra
+from dpgram.figures import DPI, GREY, WIDTH, finished
 from dpgram.mechanisms import MECHANISMS
 
 if TYPE_CHECKING:
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
 
 COLOURS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 MARKERS: Final = "osD^vPX<>*hp"
-GREY: Final = "#666666"
-WIDTH: Final = 8.0
-DPI: Final = 100
 TALLEST: Final = 20.0
 """Ratios above this are off the figure: nobody would publish for them."""
 
@@ -75,6 +73,4 @@ def accuracy_plot(plan: Plan, *, path: Path | None = None) -> Figure:
         figure.supxlabel(
             f"off the figure: {', '.join(hidden)}", fontsize=8, color=GREY, x=0.02, horizontalalignment="left"
         )
-    if path is not None:
-        figure.savefig(path, dpi=DPI)
-    return figure
+    return finished(figure, path, dark=False)

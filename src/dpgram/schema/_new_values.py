@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpgram.errors import AnalysisError
+from dpgram.errors import AnalysisError, shown
+from dpgram.schema.reading import Reading
 
 Floats = npt.NDArray[np.float64]
 
@@ -16,7 +17,31 @@ def numbers(given: npt.NDArray[Any], name: str) -> Floats:
     try:
         return given.astype(np.float64)
     except (TypeError, ValueError):
-        raise _not_numeric(name) from None
+        raise _unread(given, name, np.dtype(np.float64), "numbers") from None
+
+
+def truths(given: npt.NDArray[Any], name: str, reading: Reading) -> Floats:
+    """1 for true and 0 for false, by the words that the table's cells are read by; other numbers as such."""
+    if given.dtype.kind in "bfiu" and not reading.true:
+        return given.astype(np.float64)
+    found = np.empty(len(given))
+    known: dict[tuple[type, str], bool | None] = {}
+    for place, value in enumerate(given.tolist()):
+        own = (type(value), str(value))  # 1 and True are equal, and may mean different things
+        if own not in known:
+            known[own] = reading.truth(value)
+        said = known[own]
+        try:
+            found[place] = float(value if said is None else said)
+        except (TypeError, ValueError):
+            true, false = reading.truth_words
+            raise AnalysisError(
+                f"the new rows' column {name!r} has a value that is neither true nor false",
+                got=shown(value),
+                limit=f"{', '.join(true)} for true; {', '.join(false)} for false",
+                remedy="Give one of these words, True or False, or 1 or 0",
+            ) from None
+    return found
 
 
 def days(given: npt.NDArray[Any], name: str) -> Floats:
@@ -27,11 +52,26 @@ def days(given: npt.NDArray[Any], name: str) -> Floats:
         since = given.astype("datetime64[us]") - np.datetime64("1970-01-01", "us")
         return np.asarray(since / np.timedelta64(1, "D"), dtype=np.float64)
     except (TypeError, ValueError):
-        raise _not_numeric(name) from None
+        wanted = "dates, such as '2026-01-31', or days since 1970-01-01"
+        raise _unread(given, name, np.dtype("datetime64[us]"), wanted) from None
 
 
-def _not_numeric(name: str) -> AnalysisError:
-    return AnalysisError(f"the new rows' column {name!r} is not numeric")
+def _unread(given: npt.NDArray[Any], name: str, kind: np.dtype[Any], wanted: str) -> AnalysisError:
+    """With the first value that is not of this kind."""
+    first = next((value for value in given.ravel().tolist() if not _is_one(value, kind)), given.dtype)
+    return AnalysisError(
+        f"the new rows' column {name!r} must hold {wanted}",
+        got=shown(first),
+        remedy="Convert its values before asking for predictions",
+    )
+
+
+def _is_one(value: object, kind: np.dtype[Any]) -> bool:
+    try:
+        np.asarray(value).astype(kind)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def levels(

@@ -26,6 +26,8 @@ BLANKS: Final = (" ", "\u00a0", "\u202f")
 """What programs write between thousands where people write a blank: the last two do not break a line."""
 UNREADABLE_MOMENT: Final = 1 - 2**63
 """In place of the microseconds of a date that cannot be read: before every calendar."""
+TRUE_WORDS: Final = ("true", "t", "yes", "y", "1", "1.0")
+FALSE_WORDS: Final = ("false", "f", "no", "n", "0", "0.0")
 SEPARATORS: Final = (",", ".", "'", "’", "_", *BLANKS)
 DIRECTIVES: Final[Mapping[str, str]] = {
     "Y": "year of four digits",
@@ -144,6 +146,30 @@ class Reading:
 
     def __bool__(self) -> bool:
         return self != AS_WRITTEN
+
+    @property
+    def truth_words(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """What stands for true and for false, in small letters."""
+        if not self.true:
+            return TRUE_WORDS, FALSE_WORDS
+        true, false = (tuple(word.strip().lower() for word in words) for words in (self.true, self.false))
+        return true, false
+
+    def truth(self, value: object) -> bool | None:
+        """What a value means by the words and numbers that cells are read by; None where it is none of them.
+
+        >>> from dpgram.schema.reading import Reading
+        >>> Reading(true=("ja", "1"), false=("nein", "2")).truth("Nein"), Reading().truth("maybe")
+        (False, None)
+        """
+        if isinstance(value, bool):
+            return value
+        try:
+            plain = _folded(_word("true", value))
+        except SchemaError:
+            return None
+        true, false = ({_folded(word) for word in words} for words in self.truth_words)
+        return plain in true if plain in true | false else None
 
     @property
     def changes_numbers(self) -> bool:

@@ -187,9 +187,10 @@ class Schema:
         >>> schema.column("age").bounds
         (18.0, 90.0)
         """
-        if name not in self._declared:
-            raise self._unknown(name)
-        return self._declared[name]
+        try:
+            return self._declared[name]
+        except (KeyError, TypeError):
+            raise self._unknown(name) from None
 
     def indices(self, name: str) -> tuple[int, ...]:
         """Positions in the Gram matrix of one declared column (all its levels), or of one encoded column.
@@ -197,9 +198,10 @@ class Schema:
         >>> Schema(numeric("age", 18, 90), categorical("smoker", ["no", "yes"])).indices("smoker")
         (2, 3)
         """
-        if name not in self._places:
-            raise self._unknown(name)
-        return self._places[name]
+        try:
+            return self._places[name]
+        except (KeyError, TypeError):  # of a list in place of a name
+            raise self._unknown(name) from None
 
     def _unknown(self, name: str) -> SchemaError:
         known = [column.name for column in self.columns]

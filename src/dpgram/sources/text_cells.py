@@ -24,8 +24,6 @@ from dpgram.sources.base import DeclaredKind
 if TYPE_CHECKING:
     import polars as pl
 
-TRUE_WORDS: Final = ("true", "t", "yes", "y", "1", "1.0")
-FALSE_WORDS: Final = ("false", "f", "no", "n", "0", "0.0")
 DATE_FORMS: Final = ("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f")
 FIRST_YEAR: Final = 1000
 """Of a format with four digits of the year: 20 is not the year 20 but the end of one."""
@@ -209,8 +207,7 @@ def number_or_unreadable(name: str) -> pl.Expr:
 def _parse_booleans(texts: pa.Array, reading: Reading) -> pa.Array:
     """True or false for the declared words, else for the usual ones, in any case; null for all others."""
     words = pc.utf8_lower(pc.utf8_trim_whitespace(texts))
-    true_words = [word.strip().lower() for word in reading.true] or TRUE_WORDS
-    false_words = [word.strip().lower() for word in reading.false] or FALSE_WORDS
+    true_words, false_words = reading.truth_words
     true = pc.is_in(words, pa.array(true_words, words.type))
     known = pc.or_(true, pc.is_in(words, pa.array(false_words, words.type)))
     return pc.if_else(known, true, pa.scalar(None, pa.bool_()))

@@ -74,6 +74,17 @@ def test_refusals() -> None:
         partial_correlation(drowned, "age", "charges", kind="all")
 
 
+@pytest.mark.parametrize(("on", "got"), [([], "got none"), (["age"], "got age alone")])
+def test_one_column_has_no_correlations(on: list[str], got: str) -> None:
+    with pytest.raises(AnalysisError, match=f"takes two columns; {got}. Name two at least, or none"):
+        correlations(exact_moments(SCHEMA, TABLE), on)
+
+
+def test_a_column_has_no_correlation_with_itself() -> None:
+    with pytest.raises(AnalysisError, match="two different columns; got charges twice"):
+        partial_correlation(exact_moments(SCHEMA, TABLE), "charges", "charges", ["age"])
+
+
 def test_matrix_is_that_of_numpy_without_noise() -> None:
     found = correlations(exact_moments(SCHEMA, TABLE))
     rows = encode(SCHEMA, TABLE)[:, 1:]

@@ -161,6 +161,7 @@ def test_what_it_says(release: Release) -> None:
     assert frame["count"].null_count() == 3
     table = describe(release, ["age"], kind="table")
     assert table["age"].mean.std_error < found["age"].mean.std_error
+    assert table.notes()[0] == "95% intervals: for the table (privacy noise only)."
     assert isinstance(dataclasses.replace(table, level=0.9), Description)
 
 

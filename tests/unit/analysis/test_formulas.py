@@ -10,9 +10,10 @@ import pytest
 import statsmodels.formula.api as smf
 from tests.unit.analysis.tables import exact_moments, insurance, insurance_schema
 
+from dpgram import logistic, publish
 from dpgram.analysis.formulas import read_formula
 from dpgram.analysis.regress import regress
-from dpgram.errors import AnalysisError, MissingExtra
+from dpgram.errors import AnalysisError, MissingExtra, SchemaError
 from dpgram.schema import Schema, boolean, numeric, ordinal, product
 
 TABLE = insurance(2000)
@@ -92,7 +93,9 @@ def test_a_dot_is_every_other_column() -> None:
         ("charges ~ C(age)", r"declared as numeric.*categorical\(\"age\""),
         ("charges ~ C(region, Sum)", "only Treatment"),
         ("charges ~ C(region, Treatment('mars'))", "no level 'mars'"),
-        ("charges ~ age +", "cannot be read"),
+        ("charges ~ age +", r"cannot be read; got 'charges ~ age \+'\. Write .*\"y ~ a \+ b\""),
+        ("charges ~ )", r"cannot be read; got 'charges ~ \)'\. Write"),
+        ("charges ~ ", r"nothing to the right of ~; .*\"charges ~ 1\" for the intercept alone"),
         ("~ age", "one column to its left"),
         ("charges + age ~ bmi", "one column to its left"),
         ("charges ~ I(age + 3)", "transformed before"),
@@ -102,6 +105,40 @@ def test_a_dot_is_every_other_column() -> None:
 def test_what_was_not_declared_is_answered(formula: str, words: str) -> None:
     with pytest.raises(AnalysisError, match=words):
         regress(MOMENTS, formula)
+
+
+def test_a_level_without_its_column_is_no_reference() -> None:
+    for target, on in (("charges ~ region", None), ("charges", ["region"])):
+        with pytest.raises(AnalysisError, match=r"Write reference=\{'region': 'south'\}"):
+            regress(MOMENTS, target, on, reference="south")
+
+
+def test_columns_in_one_text_are_told_as_a_list() -> None:
+    with pytest.raises(AnalysisError, match=r"Write on=\['age', 'bmi'\]"):
+        regress(MOMENTS, "charges", "age + bmi")
+
+
+@pytest.mark.parametrize("target", [3, None, ["charges"]])
+def test_a_target_that_is_no_text_is_no_column(target: object) -> None:
+    with pytest.raises(SchemaError, match="no column"):
+        regress(MOMENTS, target)
+
+
+def test_a_formula_asks_for_a_declared_model() -> None:
+    draw = np.random.default_rng(0)
+    x = draw.normal(size=(2, 8_000))
+    data = {"x": x[0], "z": x[1], "t": draw.random(8_000) < 1.0 / (1.0 + np.exp(-x[0]))}
+    schema = Schema(numeric("x", -6, 6), numeric("z", -6, 6), boolean("t"))
+    release = publish(data, schema, epsilon=8, delta=1e-6, models=[logistic("t", on=["x", "z"])])
+    plain = release.regress("t", ["x", "z"], family="logistic")
+    for formula in ("t ~ x + z", "t ~ .", "t ~ z + x + 1"):
+        assert release.regress(formula, family="logistic").params == plain.params
+    with pytest.raises(AnalysisError, match="not declared; limit: t on x, z"):
+        release.regress("t ~ x", family="logistic")
+    with pytest.raises(AnalysisError, match="has an intercept"):
+        release.regress("t ~ x + z - 1", family="logistic")
+    with pytest.raises(AnalysisError, match="no product x:z"):
+        release.regress("t ~ x * z", family="logistic")
 
 
 def test_a_formula_and_a_list_are_one_too_many() -> None:

@@ -113,6 +113,7 @@ def test_the_frame_and_text() -> None:
     [
         ({"k": 0}, "out of range"),
         ({"k": 99}, "out of range"),
+        ({"k": 1.5}, "not a whole number; got 1.5; limit: 1 to"),
         ({"on": "age"}, "must be a list"),
         ({"on": []}, "no columns"),
     ],

@@ -14,7 +14,7 @@ from dpgram.analysis.association import correlations
 from dpgram.analysis.pca import pca
 from dpgram.analysis.plots import coefficient_plot, correlation_plot
 from dpgram.analysis.regress import regress
-from dpgram.errors import MissingExtra
+from dpgram.errors import DpgramError, MissingExtra
 from dpgram.figures import WIDTH
 from dpgram.schema import Schema, categorical, numeric
 
@@ -141,6 +141,24 @@ def test_matplotlib_is_asked_for_in_words(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(MissingExtra, match=r"dpgram\[plot\]"):
         FIT.plot()
+
+
+@pytest.mark.parametrize("name", ["fit.foo", "fit"])
+def test_a_name_that_tells_no_format_is_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(DpgramError, match=rf"must end in its format; got '{name}'; .* Name it fit\.png"):
+        FIT.plot(tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(DpgramError, match="Choose a folder that exists"):
+        FIT.plot(tmp_path / "no" / "fit.png")
+
+
+def test_a_figure_takes_the_place_of_an_earlier_one(tmp_path: Path) -> None:
+    (tmp_path / "fit.png").write_bytes(b"earlier")
+    FIT.plot(tmp_path / "fit.png")
+    assert png_width(tmp_path / "fit.png") == 800
 
 
 @pytest.mark.parametrize("kind", ["png", "svg", "pdf"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -366,6 +367,44 @@ def test_mistakes_are_named(options: dict, words: str) -> None:
 def test_unknown_columns_are_named() -> None:
     with pytest.raises(SchemaError, match="Did you mean 'charges'"):
         regress(noisy(), "charge")
+
+
+class TestNewRows:
+    """Words of yes/no columns mean what they mean in the table."""
+
+    @pytest.mark.parametrize(
+        ("rules", "true", "false"),
+        [
+            ({}, [True, 1, 1.0, "yes", " Y ", "TRUE"], [False, 0, 0.0, "no", "N", "f"]),
+            ({"true": "ja", "false": "nein"}, [True, 1, "Ja", "ja "], [False, 0, "nein"]),
+            ({"true": [1, "j"], "false": [2, "n"]}, [True, 1, 1.0, "1", "J"], [False, 2, 2.0, "2", "n"]),
+        ],
+    )
+    def test_words(self, rules: dict, true: list, false: list) -> None:
+        column = boolean("a", **rules)
+        for values, meant in ((true, 1.0), (false, 0.0)):
+            for value in values:
+                assert column.new_values(np.array([value])).tolist() == [meant]
+            assert (column.new_values(np.array(values, dtype=object)) == meant).all()
+
+    def test_shares_are_numbers_as_before(self) -> None:
+        assert boolean("a").new_values(np.array([0.25])).tolist() == [0.25]
+
+    @pytest.mark.parametrize("value", ["maybe", None, "ja"])
+    def test_other_words_are_refused_with_those_that_are_read(self, value: object) -> None:
+        with pytest.raises(AnalysisError, match=f"got {value!r}; limit: true, t, yes.* True or False"):
+            boolean("a").new_values(np.array(["no", value], dtype=object))
+
+    @pytest.mark.parametrize(
+        ("column", "first", "words"),
+        [
+            (numeric("a", 0, 9), 3.0, "'a' must hold numbers; got 'x'"),
+            (numeric("a", "2020-01-01", "2025-12-31"), "2021-02-03", "must hold dates, .* got 'x'"),
+        ],
+    )
+    def test_what_was_got_is_said(self, column: Any, first: object, words: str) -> None:
+        with pytest.raises(AnalysisError, match=words):
+            column.new_values(np.array([first, "x"], dtype=object))
 
 
 def test_intercept_only() -> None:

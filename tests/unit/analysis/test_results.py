@@ -146,7 +146,7 @@ def test_dates_levels_as_numbers_and_other() -> None:
     [
         ({"age": [1.0], "bmi": [1.0]}, "no column 'smoker'"),
         ({"age": [1.0], "bmi": [1.0], "smoker": ["maybe"]}, "does not know"),
-        ({"age": ["old"], "bmi": [1.0], "smoker": ["no"]}, "not numeric"),
+        ({"age": ["old"], "bmi": [1.0], "smoker": ["no"]}, "must hold numbers"),
         ({"age": [1.0, 2.0, 3.0], "bmi": [1.0, 2.0], "smoker": ["no"]}, "differs in length"),
         (7, "mapping or a frame"),
     ],

@@ -95,8 +95,11 @@ class TestReleases:
         """Its coordinates are fixed: no later period can be published without them."""
         moments = replace(Moments.of(months.total()), clip=None)
         told = " ".join(estimand.difference_cautions(moments, "population"))
-        assert "Least squares itself takes a new series with adaptive=False" in told
-        assert "takes a release with" not in told
+        assert "Least squares itself takes a new series that is not adaptive" in told
+        assert "takes a release" not in told
+        of_pairs = " ".join(estimand.difference_cautions(moments, "population", of="correlations"))
+        assert "correlations are those of bounded influence" in of_pairs
+        assert "regression" not in of_pairs
 
     def test_counts_are_those_of_the_periods_added_up(self, months: Series) -> None:
         one, two, both = months.period(1), months.period(2), months.window(1, 2)

@@ -83,9 +83,9 @@ class Boolean(SourceColumn):
         return True
 
     def new_values(self, given: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        from dpgram.schema._new_values import numbers
+        from dpgram.schema._new_values import truths
 
-        return numbers(given, self.name)
+        return truths(given, self.name, self.reading)
 
     @property
     def choices(self) -> tuple[tuple[str, float | str], ...]:
