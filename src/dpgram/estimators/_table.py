@@ -225,13 +225,13 @@ def _one_by_one(y: Any) -> Sequence[Any] | None:
     if isinstance(y, pa.Array | pa.ChunkedArray):
         plain = y.cast(y.type.value_type) if pa.types.is_dictionary(y.type) else y
         return plain.to_pylist() if pa.types.is_integer(plain.type) else None
-    kind = getattr(y, "dtype", None)
+    kind: Any = getattr(y, "dtype", None)
     if hasattr(y, "to_physical"):  # Polars
         return y.to_list() if kind.is_integer() else None
     if hasattr(kind, "pyarrow_dtype"):  # pandas
         return _one_by_one(getattr(y, "array", y).__arrow_array__())
     if hasattr(kind, "categories"):  # pandas
-        categories = np.asarray(kind.categories, dtype=object)
+        categories = kind.categories.astype(object)
         return [None if code < 0 else categories[code] for code in getattr(y, "cat", y).codes]
     return None
 

@@ -213,7 +213,7 @@ def _integers(values: list[int]) -> Integers:
 
 
 def checked_scale(scale: float) -> float:
-    """The scale of integer noise; refused where none can be drawn. Whoever calibrates asks before a charge."""
+    """The scale of integer noise, refused where none can be drawn: to be asked before a charge."""
     if not 0.0 < scale <= LARGEST_SCALE:
         raise MechanismError(
             "the scale of the noise is out of range",
