@@ -16,7 +16,7 @@ from dpgram.cli import run as command
 from dpgram.errors import BudgetExceeded, DpgramError, JobError, LedgerError
 from dpgram.job import Job, Outputs, _file, differences
 from dpgram.job._series import Growing
-from dpgram.job.words import OPTIONS, as_flag, as_key, reworded
+from dpgram.job.words import OPTIONS, as_flag, as_key, in_commands, reworded
 from dpgram.release import SigningKey
 
 TEXT = """
@@ -521,6 +521,17 @@ class TestWords:
         text = "Give a larger share, Adaptive(bounds=…)"
         assert reworded(text, as_flag) == "Give a larger share, --bounds-share …"
         assert reworded(text, as_key) == "Give a larger share, adaptive.bounds = …"
+
+    def test_without(self) -> None:
+        text = "Publish with adaptive=False (--no-adaptive)"
+        assert reworded(text, as_flag) == "Publish with --no-adaptive"
+        assert reworded(text, as_key) == "Publish with adaptive = false"
+
+    def test_commands_and_their_flags(self) -> None:
+        text = (
+            "release.iv('y', …) or models=[probit('y', on=[…])]; kind=\"table\", got on=['a', 'b']: see `on`"
+        )
+        assert in_commands(text) == 'dpgram iv or --model "probit:y~…"; --kind table, got --on a,b: see --on'
 
     def test_other_text_stays(self) -> None:
         text = "column 'epsilon' of the file a=b.csv; ε = 1, δ = 1e-6 (mu=0.2)"

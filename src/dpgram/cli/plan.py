@@ -118,7 +118,7 @@ def plan(
     if as_json:
         print_json(found.to_json() | {"figure": None if figure is None else str(figure)})
         return
-    say(str(found))
+    say(str(found).replace("(adaptive=False)", "(--no-adaptive)"))
     if figure is not None:
         say(f"\nwrote {figure}")
 
