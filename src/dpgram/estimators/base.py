@@ -220,8 +220,7 @@ class PublishingEstimator(PrivateEstimator, ABC):
         models: Sequence[Model] = (),
     ) -> Release:
         """One release of the table under this estimator's parameters; the ledger is charged inside."""
-        if not (table.schema.unbounded or table.schema.without_levels):
-            refuse_beyond_floats(table.schema, remedy="Give the column in another unit")
+        refuse_units(table.schema)
         (release,) = publish_with(
             table.data,
             table.schema,
@@ -239,6 +238,12 @@ class PublishingEstimator(PrivateEstimator, ABC):
         )
         self.guarantee_, self.receipt_, self.entropy_ = release.guarantee, release.receipt, release.entropy
         return release
+
+
+def refuse_units(schema: Schema) -> None:
+    """A fit is told in the units of its columns: bounds that allow for none are found before the charge."""
+    if not (schema.unbounded or schema.without_levels):
+        refuse_beyond_floats(schema, remedy="Give the column in another unit")
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -21,6 +21,7 @@ from dpgram.engines.passes import Pass
 from dpgram.errors import MechanismError
 from dpgram.estimators._fit_publication import delta_warning, published_fit
 from dpgram.estimators._table import Table
+from dpgram.estimators.base import refuse_units
 from dpgram.estimators.linear import Matrix, RegressionEstimator, penalised
 from dpgram.estimators.noisy_sums import TARGET_LENGTH, NoisySums, reweighted
 from dpgram.mechanisms import Auto, MatrixLaplace, MechanismLike, PublicFacts
@@ -116,6 +117,7 @@ class PrivateRidge(RegressionEstimator):
         return off**2 * (width / stretch**2 + (width + 1.0) * slope**2)
 
     def _from_joint(self, table: Table, row_bounds: TargetBounds, asked: Guarantee) -> Regression:
+        refuse_units(table.schema)
         target = str(table.target)
         relation = adjacency_named(self.adjacency)
         law = TargetedGaussian.calibrated(asked, row_bounds, relation)
