@@ -285,7 +285,7 @@ CLAMPED: Final = {
     "giant integers": (
         dg.numeric("x", 0, 100),
         [10**15 + i for i in range(400)],
-        "# leave the column out if it is an id",
+        "; leave the column out if it is an id",
     ),
 }
 UNREAD: Final = {

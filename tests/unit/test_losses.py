@@ -108,7 +108,7 @@ CASES: dict[str, tuple[Any, list[str], str, str]] = {
         dg.numeric("x", 0, 100),
         [str(10**15 + i) for i in PLACES],
         "giant integers",
-        "# leave the column out if it is an id",
+        "; leave the column out if it is an id",
     ),
 }
 

@@ -58,4 +58,4 @@ def print_written(written: Path, *, as_json: bool) -> None:
     if as_json:
         print_json({"output": str(written), "bytes": size})
     else:
-        say(f"wrote {written} ({size / 1e6:.1f} MB)")
+        say(f"wrote {written} ({f'{size / 1e6:.1f} MB' if size >= 1e6 else f'{size / 1e3:.0f} kB'})")

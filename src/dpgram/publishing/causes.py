@@ -75,7 +75,12 @@ class Cause:
     column: str
     looks_like: str
     line: str
-    """For the schema: TOML, for the column unless it says otherwise."""
+    """For the schema: TOML, for the column unless it says otherwise; a comment where a person must decide."""
+
+    @property
+    def advice(self) -> str:
+        """The line as part of a sentence."""
+        return self.line.removeprefix("# ") if self.line.startswith("# ") else f"write {self.line}"
 
     @property
     def entries(self) -> dict[str, Any] | None:

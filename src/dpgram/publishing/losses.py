@@ -80,7 +80,7 @@ class Losses:
                 if share > limit
             ]
             guesses = [cause for cause in self.causes if cause.column == column.name]
-            said = [f"{cause.looks_like}; write {cause.line}" for cause in guesses]
+            said = [f"{cause.looks_like}; {cause.advice}" for cause in guesses]
             if facts or said:
                 yield f"column {column.name!r}: " + "; ".join([", ".join(facts), *said] if facts else said)
 
