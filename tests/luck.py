@@ -225,6 +225,8 @@ class Keeper:
         self._found: dict[str, set[str]] = {KEPT: set(), KEPT_STARTED: set()}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed and self._config.getoption("rounds") > 1:
+            self._tell(report)
         properties = set(map(tuple, report.user_properties))
         for mark, kept, name in (
             (ASKED, KEPT, report.nodeid),
@@ -233,6 +235,12 @@ class Keeper:
             (ALL_STARTED, KEPT_STARTED, _file(report.nodeid)),
         ):
             self._found[kept] |= {name} if mark in properties else set()
+
+    def _tell(self, report: pytest.TestReport) -> None:
+        """At once: rounds take hours, and whoever stops them must not lose what has failed."""
+        screen = self._config.pluginmanager.get_plugin("terminalreporter")
+        if screen is not None:  # workers have none
+            screen.write_line(f"\nFAILED {report.nodeid} ({report.when})\n{report.longreprtext}", red=True)
 
     def pytest_sessionfinish(self) -> None:
         """What asked once stays known, where there is a cache: a run may be of a part of the tests."""
