@@ -37,8 +37,8 @@ from dpgram.publishing.series import SeriesTerms
 from dpgram.rows.participation import LeftOut
 from dpgram.series import _curate
 from dpgram.series._records import lower_sums
-from dpgram.series._secret import open_secret, secret_path
-from dpgram.series.stream import Stream
+from dpgram.series._secret import open_secret
+from dpgram.series.stream import Stream, secret_path
 
 Patch = Callable[[], AbstractContextManager[Any]]
 

@@ -56,8 +56,8 @@ from dpgram.rows.rules import row_rules
 from dpgram.schema import Schema, numeric
 from dpgram.series._curate import create, publish
 from dpgram.series._records import KeptPeriod
-from dpgram.series._secret import open_secret, secret_path
-from dpgram.series.stream import Stream
+from dpgram.series._secret import open_secret
+from dpgram.series.stream import Stream, secret_path
 from dpgram.sums.grams import GramStatistic
 
 RESULT = Path(__file__).parent / "results" / "series.md"

@@ -17,8 +17,8 @@ from scipy.stats import chi2
 
 from dpgram.noise.factor import coefficients
 from dpgram.privacy.ledger import Ledger
-from dpgram.series._secret import open_secret, secret_path
-from dpgram.series.stream import Stream
+from dpgram.series._secret import open_secret
+from dpgram.series.stream import Stream, secret_path
 
 SCRIPT = Path(__file__).with_name("killed_series.py")
 

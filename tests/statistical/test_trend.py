@@ -17,8 +17,8 @@ from dpgram.analysis.trend import _between
 from dpgram.noise import SymmetricGaussian
 from dpgram.noise.factor import coefficients, overlap, window_weights
 from dpgram.series import Series
-from dpgram.series._secret import open_secret, secret_path
-from dpgram.series.stream import Stream
+from dpgram.series._secret import open_secret
+from dpgram.series.stream import Stream, secret_path
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpgram.errors.DpgramWarning")
 

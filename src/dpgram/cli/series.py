@@ -179,6 +179,7 @@ def publish(
     """
     require_publish()
     from dpgram.series import Series
+    from dpgram.series.stream import files_of
 
     if empty == bool(data):
         raise DpgramError(
@@ -187,7 +188,7 @@ def publish(
             remedy="Name the files of the period, or give --empty",
         )
     if output is not None:
-        require_writable(output, overwrite=overwrite, inputs=_files(series), tables=data or ())
+        require_writable(output, overwrite=overwrite, inputs=files_of(series), tables=data or ())
     found = Series.open(series)
     counts: list[PolicyCounts] = []
     table: object = asked_table(data, query) if data else None
@@ -231,6 +232,7 @@ def show(
       dpgram series show clinic.series --trend cost --on age --every 3
     """
     from dpgram.series import Series
+    from dpgram.series.stream import files_of
 
     asked = {
         "--on": bool(on),
@@ -252,7 +254,7 @@ def show(
             remedy="Add --plot FILE",
         )
     if plot is not None:
-        require_writable(plot, overwrite=overwrite, inputs=_files(series))
+        require_writable(plot, overwrite=overwrite, inputs=files_of(series))
     found = Series.open(series)
     names = given_names(on, found.total().schema) if on else None
     over = None if trend is None else found.trend(trend, names, every=every, running=running)
@@ -282,8 +284,9 @@ def explore(
       dpgram series explore clinic.series -o clinic.html
     """
     from dpgram.series import Series
+    from dpgram.series.stream import files_of
 
-    require_writable(output, overwrite=overwrite, inputs=_files(series))
+    require_writable(output, overwrite=overwrite, inputs=files_of(series))
     print_written(Series.open(series).explore(output, overwrite=overwrite), as_json=as_json)
 
 
@@ -303,8 +306,9 @@ def window(
       dpgram series window clinic.series 2026-01 2026-06 -o first-half.dpgram.json
     """
     from dpgram.series import Series
+    from dpgram.series.stream import files_of
 
-    require_writable(output, overwrite=overwrite, inputs=_files(series))
+    require_writable(output, overwrite=overwrite, inputs=files_of(series))
     found = Series.open(series)
     release = found.window(_period(first, found), _period(last, found))
     release.save(output, overwrite=overwrite)
@@ -317,11 +321,6 @@ def window(
 def _period(text: str, series: Series) -> str | int:
     """A name before a number: periods may be called 2026."""
     return int(text) if text.isdecimal() and text not in series.labels else text
-
-
-def _files(series: Path) -> list[Path]:
-    """The public file, and the curator's."""
-    return [series, series.with_name(f"{series.name}.NOT-PRIVATE")]
 
 
 def _facts(series: Series) -> dict[str, object]:

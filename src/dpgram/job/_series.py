@@ -33,7 +33,9 @@ class Growing:
     @property
     def files(self) -> tuple[Path, Path]:
         """The public one, and the curator's."""
-        return self.file, self.file.with_name(f"{self.file.name}.NOT-PRIVATE")
+        from dpgram.series.stream import files_of
+
+        return files_of(self.file)
 
     def refuse_beside(self, job: Job) -> None:
         """What a plain publication may ask for and a series may not."""

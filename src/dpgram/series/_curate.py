@@ -55,7 +55,6 @@ from dpgram.series._secret import (
     open_secret,
     refuse_leftover,
     require_locks,
-    secret_path,
 )
 from dpgram.series.stream import (
     START,
@@ -69,6 +68,7 @@ from dpgram.series.stream import (
     line_ends,
     line_of,
     numbers_of,
+    secret_path,
     stream_bytes,
 )
 

@@ -36,9 +36,8 @@ from dpgram.series._secret import (
     locked,
     open_secret,
     remains,
-    secret_path,
 )
-from dpgram.series.stream import Stream, stream_bytes
+from dpgram.series.stream import Stream, secret_path, stream_bytes
 
 if TYPE_CHECKING:
     from dpgram.engines.base import Engine

@@ -52,7 +52,6 @@ except ImportError:  # no such locks on this system: no series is made there
     fcntl = None  # type: ignore[assignment]
 
 FORMAT: Final = "dpgram-series-secret/1"
-SUFFIX: Final = ".NOT-PRIVATE"
 WARNING: Final = "NOT PRIVATE: exact sums of the table and who is in it. Never publish, never send."
 
 _FIRST: Final = b'{"charge":'
@@ -240,11 +239,6 @@ def _sort_in(
             files[each.number] = each
         elif isinstance(each, KeptPeriod):
             kept[each.number] = each
-
-
-def secret_path(path: Path) -> Path:
-    """The curator's file beside the public one."""
-    return path.with_name(path.name + SUFFIX)
 
 
 def create_secret(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Self, final
 import msgspec
 
 from dpgram.errors import AnalysisError, require_publish
-from dpgram.series.stream import Stream
+from dpgram.series.stream import Stream, secret_path
 
 if TYPE_CHECKING:
     from dpgram.analysis import Trend
@@ -253,7 +253,7 @@ class Series:
     def _refuse_own(self, target: Path) -> None:
         """A page must not replace the series, or what its curator keeps beside it."""
         own, there = self.path.resolve(), target.resolve()
-        beside = (f"{own.name}.NOT-PRIVATE", f"{own.name}.unfinished-")
+        beside = (secret_path(own).name, f"{own.name}.unfinished-")
         if there == own or (there.parent == own.parent and there.name.startswith(beside)):
             raise AnalysisError(
                 f"{target} is a file of the series itself",

@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from dpgram.rows import Rows
 
 FORMAT: Final = "dpgram-series"
+SUFFIX: Final = ".NOT-PRIVATE"
+"""At the end of the name of the curator's file."""
 START: Final = "0" * 64
 """What stands for the digest before the first line."""
 _DAMAGED: Final = "Ask the curator for the original file"
@@ -478,6 +480,16 @@ def _without_counts(period: Period) -> tuple[MeasuredHistograms | None, Measured
 def _taken(counts: Iterator[int], count: int) -> tuple[str, ...]:
     """The next of them, as a file has them."""
     return tuple(map(str, islice(counts, count)))
+
+
+def secret_path(path: Path) -> Path:
+    """The curator's file beside the public one."""
+    return path.with_name(path.name + SUFFIX)
+
+
+def files_of(path: Path) -> tuple[Path, Path]:
+    """The public file of a series, and the curator's."""
+    return path, secret_path(path)
 
 
 def stream_bytes(path: Path) -> bytes:

@@ -25,8 +25,8 @@ from dpgram.rows.encoder import PolicyCounts
 from dpgram.series import Series, _curate, _secret
 from dpgram.series._check import Check
 from dpgram.series._records import KeptFile, file_record, period_record, seal_record
-from dpgram.series._secret import open_secret, secret_path
-from dpgram.series.stream import START, Head, Period, Stream, line_ends, line_of, numbers_of
+from dpgram.series._secret import open_secret
+from dpgram.series.stream import START, Head, Period, Stream, line_ends, line_of, numbers_of, secret_path
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpgram.errors.DpgramWarning")
 

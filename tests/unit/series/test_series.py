@@ -32,8 +32,8 @@ from dpgram.publishing import publish_with
 from dpgram.rows.encoder import PolicyCounts
 from dpgram.rows.participation import GONE_THROUGH, LeftOut, keyed_hashes
 from dpgram.series import Series
-from dpgram.series._secret import open_secret, secret_path
-from dpgram.series.stream import Stream
+from dpgram.series._secret import open_secret
+from dpgram.series.stream import Stream, secret_path
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpgram.errors.DpgramWarning")
 
