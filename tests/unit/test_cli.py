@@ -161,6 +161,17 @@ class TestDocumentation:
         assert re.search(rf"Examples?:\s+{name} ?", result.out), result.out
         assert "--json" in result.out
 
+    @pytest.mark.parametrize("name", COMMANDS)
+    def test_help_is_folded_by_the_terminal_alone(self, name: str, run: Any) -> None:
+        """Prose has no line ends of the source; examples have theirs, and fit into 80 columns."""
+        shown = [line.rstrip() for line in run(*name.split()[1:], "--help").out.splitlines()]
+        paragraphs = str(COMMANDS[name].help).split("\n\n")
+        prose = [text for text in paragraphs if not text.startswith("\b")]
+        assert not [text for text in prose if "\n" in text]
+        examples = [line for text in paragraphs if text not in prose for line in text.split("\n")[1:]]
+        assert examples
+        assert [line for line in examples if f" {line}".rstrip() not in shown] == []
+
     def test_the_asked_commands_are_there(self) -> None:
         assert set(COMMANDS) >= {
             f"dpgram {name}"

@@ -28,6 +28,7 @@ from dpgram.cli import (
     sign,
     wizard,
 )
+from dpgram.cli._help import unfold
 from dpgram.cli._numbers import number_mistake
 from dpgram.cli.console import WIDTH, JsonFlag, print_json, say
 from dpgram.cli.plugins import Commands
@@ -85,6 +86,7 @@ app.command("evaluation", rich_help_panel=CURATORS)(paperwork.evaluation)
 app.add_typer(ledger.app, name="ledger", rich_help_panel=CURATORS)
 app.command("audit", rich_help_panel=OTHERS)(audit.audit)
 app.command("demo", rich_help_panel=OTHERS)(demo.demo)
+unfold(app)
 
 
 def _print_version(asked: bool) -> None:

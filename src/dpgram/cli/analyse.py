@@ -141,7 +141,8 @@ def regress(
     \b
     Examples:
       dpgram regress insurance.dpgram.json charges --on age,bmi,smoker
-      dpgram regress insurance.dpgram.json charges --on region --reference region=south
+      dpgram regress insurance.dpgram.json charges --on region \\
+          --reference region=south
       dpgram regress insurance.dpgram.json "charges ~ age + C(smoker)"
       dpgram regress insurance.dpgram.json bmi --method ols --json
     """

@@ -130,8 +130,10 @@ def audit(
 
     \b
     Examples:
-      dpgram audit --mechanism gaussian --epsilon 1 --delta 1e-6 --runs 20000 --workers 2
-      dpgram audit --publish --person 4 --epsilon 4 --delta 1e-4 --runs 500 --output scores.dat
+      dpgram audit --mechanism gaussian --epsilon 1 --delta 1e-6 \\
+          --runs 20000 --workers 2
+      dpgram audit --publish --person 4 --epsilon 4 --delta 1e-4 \\
+          --runs 500 --output scores.dat
     """
     from dpgram.privacy.guarantee import Guarantee
 

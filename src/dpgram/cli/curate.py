@@ -178,7 +178,8 @@ def check(
     \b
     Examples:
       dpgram check insurance.parquet --schema insurance.toml
-      dpgram check visits.csv -s visits.toml --unit patient --epsilon 1 --delta 1e-6 --ledger clinic.ledger
+      dpgram check visits.csv -s visits.toml --unit patient \\
+          --epsilon 1 --delta 1e-6 --ledger clinic.ledger
     """
     require_publish()
     from dpgram.engines.find import find_engine
@@ -353,14 +354,17 @@ def publish(
 
     \b
     Examples:
-      dpgram publish insurance.parquet --schema insurance.toml --epsilon 1 --delta 1e-6 \\
-          --ledger insurance.ledger -o insurance.dpgram.json
-      dpgram publish insurance.csv -s insurance.toml --epsilon 0.5 --delta 0 --no-ledger \\
-          -o pure.dpgram.json
-      dpgram publish insurance.csv -s insurance.toml --epsilon 1 --delta 1e-6 --no-adaptive \\
-          --ledger insurance.ledger -o plain.dpgram.json
-      dpgram publish insurance.csv -s insurance.toml --epsilon 1 --delta 1e-6 --ledger insurance.ledger \\
-          --model linear:charges --model "logistic:smoker~age,bmi" -o models.dpgram.json
+      dpgram publish insurance.parquet --schema insurance.toml \\
+          --epsilon 1 --delta 1e-6 --ledger insurance.ledger \\
+          -o insurance.dpgram.json
+      dpgram publish insurance.csv -s insurance.toml \\
+          --epsilon 0.5 --delta 0 --no-ledger -o pure.dpgram.json
+      dpgram publish insurance.csv -s insurance.toml --no-adaptive \\
+          --epsilon 1 --delta 1e-6 --ledger insurance.ledger -o plain.dpgram.json
+      dpgram publish insurance.csv -s insurance.toml \\
+          --epsilon 1 --delta 1e-6 --ledger insurance.ledger \\
+          --model linear:charges --model "logistic:smoker~age,bmi" \\
+          -o models.dpgram.json
     """
     from dpgram.engines.find import find_engine
     from dpgram.privacy.ledger import Ledger

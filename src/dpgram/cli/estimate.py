@@ -112,7 +112,8 @@ def iv(
 
     \b
     Example:
-      dpgram iv insurance.dpgram.json charges --endogenous bmi --instruments age --controls smoker
+      dpgram iv insurance.dpgram.json charges --endogenous bmi \\
+          --instruments age --controls smoker
     """
     from dpgram.release import load
 

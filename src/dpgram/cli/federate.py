@@ -53,7 +53,8 @@ def gram(
 
     \b
     Example:
-      dpgram gram north.parquet -s joint.toml --partial north.partial --site north --passphrase-file secret
+      dpgram gram north.parquet -s joint.toml --partial north.partial \\
+          --site north --passphrase-file secret
     """
     from dpgram.engines.federated import partial_gram
     from dpgram.rows.rules import Rows

@@ -59,7 +59,8 @@ def create(
 
     \b
     Example:
-      dpgram ledger create insurance.ledger --name insurance --epsilon 3 --delta 1e-5
+      dpgram ledger create insurance.ledger --name insurance \\
+          --epsilon 3 --delta 1e-5
     """
     from dpgram.privacy.ledger import Ledger
 

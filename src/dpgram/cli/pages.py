@@ -45,7 +45,8 @@ def report(
 
     \b
     Example:
-      dpgram report insurance.dpgram.json -o report.html --ledger insurance.ledger
+      dpgram report insurance.dpgram.json -o report.html \\
+          --ledger insurance.ledger
     """
     from dpgram.release import load
 

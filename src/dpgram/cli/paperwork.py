@@ -47,7 +47,8 @@ def registry(
 
     \b
     Example:
-      dpgram registry insurance.dpgram.json -o insurance.yaml --curator "An office" --curator-type Government
+      dpgram registry insurance.dpgram.json -o insurance.yaml \\
+          --curator "An office" --curator-type Government
     """
     from dpgram.release import load
 
@@ -82,7 +83,8 @@ def evaluation(
 
     \b
     Example:
-      dpgram evaluation insurance.dpgram.json -o evaluation.html --ledger insurance.ledger
+      dpgram evaluation insurance.dpgram.json -o evaluation.html \\
+          --ledger insurance.ledger
     """
     from dataclasses import asdict
 

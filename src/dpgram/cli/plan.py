@@ -81,7 +81,8 @@ def plan(
     \b
     Examples:
       dpgram plan --schema insurance.toml --rows 50000 --epsilon 1 --delta 1e-6
-      dpgram plan -s insurance.toml --rows 50000 --epsilon 1 --delta 1e-6 --target-se-ratio 1.2
+      dpgram plan -s insurance.toml --rows 50000 --epsilon 1 --delta 1e-6 \\
+          --target-se-ratio 1.2
       dpgram plan -s insurance.toml --rows 50000 --epsilon 1 --delta 1e-6 \\
           --model linear:charges --model "logistic:smoker~age,bmi;share=0.2"
     """

@@ -119,8 +119,8 @@ def create(
 
     \b
     Example:
-      dpgram series create clinic.series --schema clinic.toml --periods 60 --epsilon 1 --delta 1e-6 \\
-          --unit patient --ledger clinic.ledger
+      dpgram series create clinic.series --schema clinic.toml --periods 60 \\
+          --epsilon 1 --delta 1e-6 --unit patient --ledger clinic.ledger
     """
     require_publish()
     from dpgram.rows.rules import Rows
@@ -175,7 +175,8 @@ def publish(
 
     \b
     Example:
-      dpgram series publish clinic.series november.csv --period 2026-11 -o until-november.dpgram.json
+      dpgram series publish clinic.series november.csv --period 2026-11 \\
+          -o until-november.dpgram.json
     """
     require_publish()
     from dpgram.series import Series
@@ -303,7 +304,8 @@ def window(
 
     \b
     Example:
-      dpgram series window clinic.series 2026-01 2026-06 -o first-half.dpgram.json
+      dpgram series window clinic.series 2026-01 2026-06 \\
+          -o first-half.dpgram.json
     """
     from dpgram.series import Series
     from dpgram.series.stream import files_of
