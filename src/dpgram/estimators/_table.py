@@ -291,7 +291,11 @@ def with_target(X: Any, target: str, y: Any) -> Any:
             return X.with_columns(pl.Series(target, y.tolist(), dtype=pl.Object))
         return X.with_columns(pl.Series(target, y))
     if hasattr(X, "assign"):  # pandas; y may carry an index of its own, which must not realign it
-        return X.assign(**{target: np.asarray(y)})
+        import pandas as pd
+
+        # Its type is stated: of objects pandas would guess one, and stop at a text that is not UTF-8.
+        array = np.asarray(y)
+        return X.assign(**{target: pd.Series(array, index=X.index, dtype=array.dtype)})
     if isinstance(X, pa.Table | pa.RecordBatch):
         X = dict(zip(X.schema.names, X.columns, strict=True))
     return {**X, target: y}

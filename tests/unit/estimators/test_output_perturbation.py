@@ -20,6 +20,7 @@ from dpgram.privacy.accountant import PureEvent
 from dpgram.privacy.adjacency import AddRemove
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy
+from dpgram.publishing.measurements import proven_minimiser
 from dpgram.publishing.measurements.minimiser import RidgeProblem
 from dpgram.publishing.measurements.proven_minimiser import on_grid
 
@@ -101,6 +102,31 @@ def test_one_row_does_not_decide_whether_it_fits() -> None:
         return OutputPerturbation(x_norm=1e8, y_bound=1.0, entropy=SeededEntropy(1)).fit(x, np.ones(count))
 
     assert all(np.isfinite(fitted(count).coef_).all() for count in (501, 502))
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_ball_that_holds_zero_asks_for_more_bits(count: int) -> None:
+    """At 256 bits the second row made a step of Newton's a division by zero, after the charge."""
+    far = 9.9e8
+    x = np.array([[0, 0, 1, -2, 0], [-1489, 2253, -25748, 20085, -64]])[:count] * (far / 2**15)
+    found = OutputPerturbation(
+        x_norm=far, y_bound=1.0, alpha=1e-9, theta_bound=10.0 / far, entropy=SeededEntropy(1)
+    ).fit(x, np.array([1.0, 0.5])[:count])
+    assert np.isfinite(found.coef_).all()
+
+
+@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+def test_the_first_number_of_bits_does_not_matter(bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With few of them most balls hold zero; what is found is the same."""
+    dice = np.random.default_rng(bits)
+    for width in (2, 5, 12):
+        q = dice.integers(-6000, 6000, (width - 1, width))  # one row too few: a pivot of the ridge alone
+        sums = (q.T @ q, q.T @ dice.integers(-(2**15), 2**15, width - 1))
+        of = partial(on_grid, *sums, unit=1 << 30, ridge=1e-15, radius=1e-2, scale=STEPS)
+        expected = of()
+        with monkeypatch.context() as patch:
+            patch.setattr(proven_minimiser, "START_BITS", bits)
+            assert np.abs(of() - expected).max() <= 2  # each is within 1 of the truth
 
 
 def test_the_bound_is_nearly_reached() -> None:

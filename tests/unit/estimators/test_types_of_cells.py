@@ -299,3 +299,18 @@ def test_a_far_cell_of_a_standardised_column_is_no_warning() -> None:
         warnings.simplefilter("error")
         found = ColumnStandardizer(mean=0.0, scale=0.01).fit(far).transform(far)
     assert found[:-1] == pytest.approx(50.0)
+
+
+@pytest.mark.parametrize("odd", ["n/a", "\ud800", b"\xff", None])
+def test_one_odd_target_beside_a_frame_of_pandas_is_a_missing_one(odd: object) -> None:
+    """Of an array of objects pandas guesses a type, which cannot hold half a surrogate pair."""
+    schema = dg.Schema(dg.numeric("a", -1, 1), dg.numeric("y", -1, 1))
+    frame = pd.DataFrame({"a": FIRST}, index=[7] * ROWS)
+
+    def fitted(last: object) -> PrivateLinearRegression:
+        found = PrivateLinearRegression(
+            schema=schema, target="y", adaptive=False, entropy=SeededEntropy(1), epsilon=5.0
+        )
+        return found.fit(frame, [*TEXTS[:-1], last])
+
+    assert fitted(odd).coef_.tolist() == fitted("").coef_.tolist() != fitted(TEXTS[-1]).coef_.tolist()

@@ -11,6 +11,7 @@ g = (S + (λ + ν)I)θ̂ − b, duality bounds the distance to the minimiser: |�
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -39,10 +40,10 @@ def on_grid(
 
     bits = START_BITS
     while bits <= MOST_BITS:
-        with ctx.workprec(bits):
+        with ctx.workprec(bits), suppress(ZeroDivisionError):  # a ball holds zero: known too roughly to tell
             found = _attempt(second, first, unit, ridge, radius, scale)
-        if found is not None:
-            return found
+            if found is not None:
+                return found
         bits *= 2
     raise MechanismError(
         "the minimiser could not be computed to the precision its noise needs",
@@ -55,6 +56,8 @@ def _attempt(
     second: Integers, first: Integers, unit: int, ridge: float, radius: float, scale: float
 ) -> npt.NDArray[np.object_] | None:
     """One pass at the precision of the context; None where the proof of its error fails.
+
+    ZeroDivisionError where a pivot, or what a step is divided by, cannot be told from zero at that precision.
 
     Proof: proofs/output-perturbation.md#output-perturbation-lemma.
     """
@@ -71,7 +74,10 @@ def _attempt(
         if not length > reach:
             break
         matrix = gram + identity * (penalty + shift)
-        step = (length / reach - 1) * length**2 / _dot(theta, matrix.solve(theta))
+        curvature = _dot(theta, matrix.solve(theta))
+        if not curvature > 0:
+            raise ZeroDivisionError
+        step = (length / reach - 1) * length**2 / curvature
         shift = (shift + step).mid()
         theta = (gram + identity * (penalty + shift)).solve(right)
         if step.abs_upper() <= (shift + penalty) * _close():
