@@ -12,6 +12,8 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import dpgram as dg
@@ -421,3 +423,152 @@ def test_the_command_exits_with_3_and_writes_no_cell(tmp_path: Path) -> None:
     assert text[0] not in asked.stdout
     dg.Schema(dg.numeric("x", 0, 60_000, thousands=","), Y).to_file(schema)
     assert CliRunner().invoke(app, ["check", str(path), "-s", str(schema)]).exit_code == 0
+
+
+def check_of(text: list[str], column: Any, folder: Path) -> Any:
+    return dg.check(messy("t", text, folder), dg.Schema(column, Y), progress=False)
+
+
+MIXED: dict[str, tuple[Any, list[str], str]] = {
+    "decimal marks": (
+        dg.numeric("x", 0, 200),
+        ["50,5" if i % 10 == 0 else f"{50 + i % 9}.5" for i in PLACES],
+        (
+            "written in two ways: 90.0% of its cells as declared, 10.0% otherwise, "
+            "which looks like a decimal comma"
+        ),
+    ),
+    "dates": (
+        dg.numeric("x", "2000-01-01", "2030-01-01", format="%d.%m.%Y"),
+        [f"{1 + i % 28:02d}/{1 + i % 12:02d}/24" if i % 5 == 0 else "07.03.2024" for i in PLACES],
+        "written in two ways: 80.0% of its cells as declared, 20.0% otherwise, which looks like dd/mm/yy",
+    ),
+    "numbers and dates": (
+        dg.numeric("x", 0, 9_999),
+        [f"{1 + i % 28:02d}.03.2024" if i % 4 == 0 else str(2000 + i % 20) for i in PLACES],
+        "written in two ways: 75.0% of its cells as declared, 25.0% otherwise, which looks like dd.mm.yyyy",
+    ),
+    "numbers and answers": (
+        dg.numeric("x", 0, 99),
+        ["yes" if i % 4 == 0 else str(2 + i % 20) for i in PLACES],
+        "written in two ways: 75.0% of its cells as declared, 25.0% otherwise, which looks like yes/no",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", MIXED)
+def test_no_rule_is_proposed_that_loses_what_is_read_now(case: str, tmp_path: Path) -> None:
+    column, text, said = MIXED[case]
+    found = check_of(text, column, tmp_path)
+    (cause,) = found.causes
+    assert cause.looks_like == said
+    assert cause.entries is None
+    assert "; a column is read by one rule: write all of its cells in one way first" in found.warnings[-1]
+
+
+def test_the_advice_does_not_go_round_in_circles(tmp_path: Path) -> None:
+    """Each of two formats reads a part of the dates; whichever is declared, the other is not proposed."""
+    _, text, _ = MIXED["dates"]
+    for form in ("%d.%m.%Y", "%d/%m/%y"):
+        column = dg.numeric("x", "2000-01-01", "2030-01-01", format=form)
+        assert [cause.entries for cause in check_of(text, column, tmp_path).causes] == [None]
+
+
+def test_words_for_yes_and_no_are_added_to_those_read_now(tmp_path: Path) -> None:
+    text = [("yes", "no", "Yes", "ja", "nein")[i % 5] for i in PLACES]
+    (cause,) = check_of(text, dg.boolean("x"), tmp_path).causes
+    assert cause.entries is not None
+    mended = dg.boolean("x", **cause.entries)
+    assert check_of(text, mended, tmp_path).table[0].readable == ROWS
+    own = dg.boolean("x", true=["si"], false=["no"])
+    (cause,) = check_of([("si", "no", "ja")[i % 3] for i in PLACES], own, tmp_path).causes
+    assert cause.entries == {"true": ["si", "ja"], "false": ["no", "nein"]}
+
+
+def test_two_beside_nought_and_one_is_no_word_for_no(tmp_path: Path) -> None:
+    assert not check_of([str(i % 3) for i in PLACES], dg.boolean("x"), tmp_path).causes
+    (cause,) = check_of([str(1 + i % 2) for i in PLACES], dg.boolean("x"), tmp_path).causes
+    assert cause.looks_like == "looks like 1/2"
+
+
+def test_a_few_words_make_no_column_of_words(tmp_path: Path) -> None:
+    text = ["Summe" if i == 7 else f"{i:06d}" for i in PLACES]
+    assert not check_of(text, dg.numeric("x", 0, 500), tmp_path).causes
+    text = ["many" if i % 3 else "1" for i in PLACES]
+    (cause,) = check_of(text, dg.numeric("x", 0, 500), tmp_path).causes
+    assert cause.looks_like == "looks like words, not numbers"
+
+
+def test_a_slip_does_not_hide_the_rule_of_all_others(tmp_path: Path) -> None:
+    text = ["52.5" if i == 7 else f"{i % 90},5" for i in PLACES]
+    (cause,) = check_of(text, dg.numeric("x", 0, 100), tmp_path).causes
+    assert cause.entries == {"decimal": ","}
+    assert cause.looks_like == "looks like a decimal comma, but for 0.2% of its cells, which are read now"
+
+
+def test_nought_comma_something_is_no_group_of_thousands(tmp_path: Path) -> None:
+    (cause,) = check_of([f"0,{100 + i}" for i in PLACES], dg.numeric("x", 0, 1), tmp_path).causes
+    assert cause.entries == {"decimal": ","}
+
+
+def test_latin_text_in_a_table_of_utf8_is_no_reason_to_read_all_of_it_so(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    lines = [f"{'München' if i % 4 else 'Genf'},{i % 7}\n".encode() for i in PLACES]
+    path.write_bytes(b"x,y\n" + b"".join(lines) + "Zürich,1\n".encode("latin-1") * 40)
+    schema = dg.Schema(dg.categorical("x", ["München", "Genf", "Zürich"]), Y)
+    (cause,) = dg.check(path, schema, progress=False).causes
+    assert cause.entries is None
+    assert "otherwise, which looks like Latin-1 text" in cause.looks_like
+
+
+def test_codes_of_both_sorts_are_proposed_together(tmp_path: Path) -> None:
+    text = ["n/a" if i % 8 == 0 else "-999" if i % 9 == 0 else str(i % 90) for i in PLACES]
+    first, second = check_of(text, dg.numeric("x", 0, 100), tmp_path).causes
+    assert first.entries == {"missing": ["n/a"]}
+    assert second.entries == {"missing": ["n/a", -999]}
+
+
+NUMBERS = ["12.5", "12,5", "1.234,5", "1,234.5", "1 234", "12 %", "7 ", "70", "n/a", "-999", "Summe", "yes"]
+DATES = ["2020-02-01", "01.02.2020", "13/02/2020", "02/13/2020", "01/02/20", "20200201", "?"]
+TRUTHS = ["yes", "no", "ja", "nein", "Ja", "oui", "non", "0", "1", "2", "k.A."]
+LEVELS = ["north", "North", "NORTH", "south", "south ", "South", "1", "1.0", "none"]
+MARKED = {"thousands": ".", "decimal": ",", "missing": ["n/a"]}
+DECLARED: list[tuple[dict[str, Any], list[str]]] = [
+    ({"kind": "numeric", "low": 0, "high": 2_000}, NUMBERS),
+    ({"kind": "numeric", "low": 0, "high": 2_000, "decimal": ","}, NUMBERS),
+    ({"kind": "numeric", "low": 0, "high": 2_000, **MARKED}, NUMBERS),
+    ({"kind": "numeric", "low": "2000-01-01", "high": "2030-01-01"}, DATES),
+    ({"kind": "numeric", "low": "2000-01-01", "high": "2030-01-01", "format": "%d.%m.%Y"}, DATES),
+    ({"kind": "boolean"}, TRUTHS),
+    ({"kind": "boolean", "true": ["ja"], "false": ["nein"]}, TRUTHS),
+    ({"kind": "categorical", "levels": ["north", "south"]}, LEVELS),
+    ({"kind": "categorical", "levels": ["North", "South", "1", "2"], "trim": True}, LEVELS),
+]
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(st.sampled_from(DECLARED), st.data())
+def test_a_proposed_line_never_makes_fewer_cells_readable(
+    case: tuple[dict[str, Any], list[str]], data: st.DataObject
+) -> None:
+    """Cells within the bounds: those beyond, such as −999, may be proposed as missing ones."""
+    declared, words = case
+    cell = st.tuples(st.sampled_from(words), st.integers(1, 60))
+    drawn = data.draw(st.lists(cell, min_size=1, max_size=4))
+    table = {"x": [word for word, count in drawn for _ in range(count)]}
+
+    def checked(entries: dict[str, Any]) -> Any:
+        schema = dg.Schema.from_dict({"columns": [{"name": "x", **entries}]})
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that no row can be used
+            return dg.check(table, schema, progress=False)
+
+    found = checked(declared)
+    before = found.table[0]
+    for cause in found.causes:
+        if cause.entries is None or cause.of_the_file:
+            continue
+        kept = {} if "kind" in cause.entries else declared
+        after = checked({**kept, **cause.entries}).table[0]
+        assert after.readable - after.below - after.above >= before.readable - before.below - before.above
+        assert after.lost < before.lost or after.missing > before.missing

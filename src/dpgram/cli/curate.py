@@ -261,7 +261,7 @@ def print_check(found: Check) -> None:
 
 def _column_json(column: ColumnCheck) -> dict[str, object]:
     """Counts without the words that were lost: what goes to a file should hold no cell."""
-    words = {"lost_words", "numbers_outside"}
+    words = {"lost_words", "read_words", "numbers_outside"}
     return {name: value for name, value in asdict(column).items() if name not in words}
 
 

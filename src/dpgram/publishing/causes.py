@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, final
 
@@ -20,6 +20,10 @@ from dpgram.schema.toml_form import parse_toml
 
 ENOUGH: Final = 0.8
 """Share of the words that a rule must explain."""
+FEW: Final = 0.01
+"""Share of the cells, read now, that a rule may lose which reads far more others."""
+FAIR_SHARE: Final = 0.5
+"""Of the cells that hold something: where fewer are words, a column of numbers is still one of numbers."""
 WORDS_TRIED: Final = 500
 MISSING_WORDS: Final = frozenset(
     (
@@ -63,6 +67,9 @@ MARKS: Final[tuple[tuple[dict[str, Any], str], ...]] = (
     ({"thousands": "'"}, "apostrophe as thousands separator"),
 )
 AT_THE_TOP: Final = "  # at the top of the schema"
+ONE_WAY: Final = (
+    "# a column is read by one rule: write all of its cells in one way first, or the others are lost"
+)
 GIANT: Final = 1e6
 """So many times the larger bound, a number is not a slip."""
 
@@ -104,42 +111,96 @@ class Cause:
         return self.line.endswith(AT_THE_TOP)
 
 
-def causes(found: ColumnCheck, column: SourceColumn) -> Iterator[Cause]:
-    """The guesses for one column, from the words and numbers that were lost in it."""
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Guess:
+    """How the lost words of a column may be written, and how many of other words would be read then."""
+
+    looks_like: str
+    line: str
+    reads: Callable[[Mapping[str, int]], float]
+    """The share of counted words that are read where the line is followed."""
+
+
+def causes(found: ColumnCheck, column: SourceColumn, *, utf8: bool = False) -> Iterator[Cause]:
+    """The guesses for one column, from the words and numbers that were lost in it.
+
+    `utf8`: letters beyond ASCII are read well somewhere in the table, so its encoding is the right one.
+    """
     words = dict(found.lost_words[:WORDS_TRIED])
-    if words:
-        gaps = _gaps(words)
-        if gaps:
-            yield Cause(
-                column=found.name,
-                looks_like=f"{_shown(gaps)} {'looks' if len(gaps) == 1 else 'look'} like a missing code",
-                line=f"missing = {_toml(_with(column.reading.missing, gaps))}",
-            )
-        rest = {word: count for word, count in words.items() if word not in gaps}
-        if rest and (guess := _of_words(rest, column)) is not None:
-            yield Cause(column=found.name, looks_like=guess[0], line=guess[1])
-    yield from _outside(found, column)
+    gaps = _gaps(words)
+    if gaps:
+        yield Cause(
+            column=found.name,
+            looks_like=f"{_shown(gaps)} {'looks' if len(gaps) == 1 else 'look'} like a missing code",
+            line=f"missing = {_toml(_with(column.reading.missing, gaps))}",
+        )
+    rest = {word: count for word, count in words.items() if word not in gaps}
+    if rest and (cause := _of_words(rest, found, column, utf8)) is not None:
+        yield cause
+    yield from _outside(found, _with(column.reading.missing, gaps))
 
 
-def _of_words(words: Mapping[str, int], column: SourceColumn) -> tuple[str, str] | None:
-    if any("\ufffd" in word for word in words) and _share(words, lambda word: "\ufffd" in word) > 0.05:
-        return "looks like Latin-1 text", f'encoding = "latin-1"{AT_THE_TOP}'
-    guess = {"number": _number, "date": _date, "boolean": _boolean, "text": _level}[column.cell_kind]
-    return guess(words, column)
+def _of_words(words: Mapping[str, int], found: ColumnCheck, column: SourceColumn, utf8: bool) -> Cause | None:
+    """The first guess that reads what is read now as well; where there is none, that two ways are mixed."""
+    guesses = {"number": _number, "date": _date, "boolean": _boolean, "text": _level}[column.cell_kind]
+    read = dict(found.read_words)
+    first: _Guess | None = None
+    for guess in (*_encoding(words, utf8), *guesses(words, found, column)):
+        first = first or guess
+        gone = found.readable * (1.0 - guess.reads(read)) if read else 0.0
+        gained = (found.unreadable + found.unknown) * guess.reads(words)
+        if not gone:
+            return Cause(column=found.name, looks_like=guess.looks_like, line=guess.line)
+        if gone <= FEW * found.cells and gained > gone:
+            but = f"{guess.looks_like}, but for {_part(gone, found)} of its cells, which are read now"
+            return Cause(column=found.name, looks_like=but, line=guess.line)
+    if first is None:
+        return None
+    declared, other = _part(found.readable, found), _part(found.unreadable + found.unknown, found)
+    return Cause(
+        column=found.name,
+        looks_like=f"written in two ways: {declared} of its cells as declared, {other} otherwise, which "
+        f"{first.looks_like}",
+        line=ONE_WAY,
+    )
+
+
+def _part(count: float, found: ColumnCheck) -> str:
+    share = count / found.cells
+    return "less than 0.1%" if share < 0.001 else f"{share:.1%}"
+
+
+def _encoding(words: Mapping[str, int], utf8: bool) -> Iterator[_Guess]:
+    if _share(words, lambda word: "\ufffd" in word) > 0.05:
+        yield _Guess(
+            looks_like="looks like Latin-1 text",
+            line=f'encoding = "latin-1"{AT_THE_TOP}',
+            reads=lambda _: 0.0 if utf8 else 1.0,
+        )
 
 
 def _share(words: Mapping[str, int], test: Any) -> float:
     return sum(count for word, count in words.items() if test(word)) / sum(words.values())
 
 
+def _by_rules(kind: Any, rules: Mapping[str, Any], own: Reading) -> Callable[[Mapping[str, int]], float]:
+    """The share of words that these rules read, beside those declared; none where they contradict them."""
+
+    def reads(words: Mapping[str, int]) -> float:
+        try:
+            return reads_share(words, kind, replace(own, **rules))
+        except SchemaError:
+            return 0.0
+
+    return reads
+
+
 def _reads(
     words: Mapping[str, int], kind: Any, rules: Mapping[str, Any], own: Reading, enough: float = ENOUGH
 ) -> bool:
     """Whether these rules, beside those declared, read nearly all of the words."""
-    try:
-        return reads_share(words, kind, replace(own, **rules)) >= enough
-    except SchemaError:  # rules that contradict the declared ones
-        return False
+    return _by_rules(kind, rules, own)(words) >= enough
 
 
 def reads_share(words: Mapping[str, int], kind: Any, reading: Reading) -> float:
@@ -153,22 +214,44 @@ def reads_share(words: Mapping[str, int], kind: Any, reading: Reading) -> float:
     return _share(words, fits.__getitem__)
 
 
-def _number(words: Mapping[str, int], column: SourceColumn) -> tuple[str, str] | None:
-    own = column.reading
-    if _reads(words, "number", {"trim": True}, own):
-        return "looks like trailing blanks", "trim = true"
-    for rules, name in MARKS[1:]:
-        if _reads(words, "number", rules, own):
-            return f"looks like a {name}", _lines(rules)
+def _number(words: Mapping[str, int], found: ColumnCheck, column: SourceColumn) -> Iterator[_Guess]:
+    own, read = column.reading, dict(found.read_words)
+    tried: list[tuple[str, dict[str, Any]]] = [("trailing blanks", {"trim": True})]
+    tried += [(f"a {name}", rules) for rules, name in MARKS[1:] if _may_be_grouped(words, rules)]
     if (unit := number_with_affix(words, own)) is not None:
-        return f"looks like {unit[0]}", _lines(unit[1])
-    if (form := _date_form(words)) is not None:
-        return form[0], f'low = "YYYY-MM-DD", high = "YYYY-MM-DD" (its bounds as dates), {form[1]}'
-    if _yes_and_no(words) is not None:
-        return "looks like yes/no", 'kind = "boolean"'
-    if _share(words, lambda word: re.search(r"\d", word) is None) >= ENOUGH:
-        return "looks like words, not numbers", 'kind = "categorical", levels = […]'
-    return None
+        tried.append(unit)
+    for name, rules in tried:
+        if _reads(words, "number", rules, own):
+            yield _Guess(
+                looks_like=f"looks like {name}",
+                line=_lines(rules),
+                reads=_by_rules("number", rules, own),
+            )
+    yield from _date_forms(
+        words, read, own, before='low = "YYYY-MM-DD", high = "YYYY-MM-DD" (its bounds as dates), '
+    )
+    if _yes_and_no(words, read) is not None:
+        yield _Guess(
+            looks_like="looks like yes/no",
+            line='kind = "boolean"',
+            reads=_by_rules("boolean", {}, Reading()),
+        )
+    if found.unreadable >= FAIR_SHARE * (found.cells - found.missing) and _share(words, _is_word) >= ENOUGH:
+        yield _Guess(
+            looks_like="looks like words, not numbers",
+            line='kind = "categorical", levels = […]',
+            reads=lambda _: 1.0,
+        )
+
+
+def _is_word(word: str) -> bool:
+    return re.search(r"\d", word) is None
+
+
+def _may_be_grouped(words: Mapping[str, int], rules: Mapping[str, Any]) -> bool:
+    """Whether the words can have a mark between thousands, if that is the rule: none begins with a zero."""
+    mark = re.escape(rules.get("thousands", ""))
+    return not mark or _share(words, lambda word: re.search(rf"^\D*0{mark}", word) is not None) <= 1 - ENOUGH
 
 
 def number_with_affix(
@@ -199,59 +282,83 @@ def _affixes(words: Mapping[str, int]) -> Iterator[tuple[str, str]]:
             yield where, max(seen, key=seen.__getitem__)
 
 
-def _date_form(words: Mapping[str, int]) -> tuple[str, str] | None:
-    fitting = [form for form in DATE_FORMATS if _reads(words, "date", {"format": form}, Reading())]
-    if not fitting:
-        return None
-    first = fitting[0]
-    others = [form for form in fitting[1:] if len(form) == len(first)]
-    said = f"looks like {DATE_FORMATS[first]}" + "".join(f", or {DATE_FORMATS[form]}" for form in others)
-    return said, f'format = "{first}"'
+def _date_forms(
+    words: Mapping[str, int], read: Mapping[str, int], own: Reading, before: str = ""
+) -> Iterator[_Guess]:
+    rules = Reading(missing=own.missing)
+    fitting = [form for form in DATE_FORMATS if _reads(words, "date", {"format": form}, rules)]
+    reads = {form: _by_rules("date", {"format": form}, rules) for form in fitting}
+    fitting.sort(key=lambda form: -(reads[form](read) if read else 1.0))  # the others stay in their order
+    for form in fitting:
+        others = [
+            other
+            for other in fitting
+            if other != form and len(other) == len(form) and (not read or reads[other](read) == 1.0)
+        ]
+        said = f"looks like {DATE_FORMATS[form]}" + "".join(f", or {DATE_FORMATS[other]}" for other in others)
+        yield _Guess(looks_like=said, line=f'{before}format = "{form}"', reads=reads[form])
 
 
-def _date(words: Mapping[str, int], column: SourceColumn) -> tuple[str, str] | None:
-    del column
-    return _date_form(words)
+def _date(words: Mapping[str, int], found: ColumnCheck, column: SourceColumn) -> Iterator[_Guess]:
+    return _date_forms(words, dict(found.read_words), column.reading)
 
 
-def _yes_and_no(words: Mapping[str, int]) -> tuple[str, str] | None:
-    seen = {word.strip().casefold() for word in words}
-    return next(
-        ((true, false) for true, false in YES_AND_NO if seen and seen <= {true, false}),
-        None,
-    )
+def _yes_and_no(words: Mapping[str, int], read: Mapping[str, int]) -> tuple[str, str] | None:
+    seen, now = ({word.strip().casefold() for word in some} for some in (words, read))
+    # 2 is a word for no only where 1 is the only other number: beside 0 it may mean anything.
+    pairs = (pair for pair in YES_AND_NO if not pair[0].isdigit() or now <= set(pair))
+    return next((pair for pair in pairs if seen and seen <= set(pair)), None)
 
 
-def _boolean(words: Mapping[str, int], column: SourceColumn) -> tuple[str, str] | None:
-    del column
-    pair = _yes_and_no(words)
+def _boolean(words: Mapping[str, int], found: ColumnCheck, column: SourceColumn) -> Iterator[_Guess]:
+    own, read = column.reading, dict(found.read_words)
+    pair = _yes_and_no(words, read)
     if pair is not None:
-        true, false = pair
-        return f"looks like {true}/{false}", f"true = {_toml([true])}, false = {_toml([false])}"
-    if len(words) == 2:
-        return f"two words only: {_shown(words)}", "true = […], false = […]: say which is which"
-    return None
+        known = own.truth_words if read or own.true else ((), ())
+        true, false = ([*dict.fromkeys((*old, new))] for old, new in zip(known, pair, strict=True))
+        rules = {"true": true, "false": false}
+        yield _Guess(
+            looks_like=f"looks like {'/'.join(pair)}",
+            line=_lines(rules),
+            reads=_by_rules("boolean", {name: tuple(some) for name, some in rules.items()}, own),
+        )
+    elif len(words) == 2:
+        beside = "" if not read else ", beside the words that are read now"
+        yield _Guess(
+            looks_like=f"two words only: {_shown(words)}",
+            line=f"true = […], false = […]: say which is which{beside}",
+            reads=lambda _: 1.0,
+        )
 
 
-def _level(words: Mapping[str, int], column: SourceColumn) -> tuple[str, str] | None:
+def _level(words: Mapping[str, int], found: ColumnCheck, column: SourceColumn) -> Iterator[_Guess]:
+    del found
     levels = tuple(getattr(column, "levels", ()))
     if not levels:
-        return None
-    if _share(words, lambda word: word.strip() in levels) >= ENOUGH:
-        return "looks like trailing blanks", "trim = true"
-    folded = {level.lower() for level in levels}
-    if len(folded) == len(levels) and _share(words, lambda word: word.strip().lower() in folded) >= ENOUGH:
+        return
+    trimmed = _by_levels(levels, str.strip)
+    if trimmed(words) >= ENOUGH:
+        yield _Guess(looks_like="looks like trailing blanks", line="trim = true", reads=trimmed)
+    written = [level.lower() for level in levels]
+    blanks = any(word != word.strip() for word in words)
+    folded = _by_levels(written, (lambda word: word.strip().lower()) if blanks else str.lower)
+    if len(set(written)) == len(levels) and folded(words) >= ENOUGH:
         rules = 'case = "lower"'
-        rules += "" if all(word == word.strip() for word in words) else ", trim = true"
-        written = [level.lower() for level in levels]
+        rules += ", trim = true" if blanks else ""
         rules += "" if written == list(levels) else f", levels = {_toml(written)}"
-        return "looks like the levels in capital or small letters", rules
+        yield _Guess(looks_like="looks like the levels in capital or small letters", line=rules, reads=folded)
     if all(re.fullmatch(r"\d+\.0+", word) for word in words):
-        return (
-            "looks like whole numbers written with a point",
-            "levels as they stand in the data, if that is public",
+        yield _Guess(
+            looks_like="looks like whole numbers written with a point",
+            line="levels as they stand in the data, if that is public",
+            reads=_by_levels(words, str),
         )
-    return None
+
+
+def _by_levels(levels: Iterable[str], change: Callable[[str], str]) -> Callable[[Mapping[str, int]], float]:
+    """The share of words that are one of the levels once they are changed."""
+    known = set(levels)
+    return lambda words: _share(words, lambda word: change(word) in known)
 
 
 def _gaps(words: Mapping[str, int]) -> list[str]:
@@ -262,8 +369,8 @@ def _with(codes: Sequence[str], more: Sequence[str]) -> list[str]:
     return list(dict.fromkeys([*codes, *(word.strip() for word in more)]))
 
 
-def _outside(found: ColumnCheck, column: SourceColumn) -> Iterator[Cause]:
-    """Codes such as −999, and numbers beyond all measure, among those that are clamped."""
+def _outside(found: ColumnCheck, missing: Sequence[str]) -> Iterator[Cause]:
+    """Codes such as −999, beside those already known, and numbers beyond all measure, among the clamped."""
     if found.bounds is None or not found.numbers_outside:
         return
     low, high = found.bounds
@@ -275,7 +382,7 @@ def _outside(found: ColumnCheck, column: SourceColumn) -> Iterator[Cause]:
     ][:3]
     if codes:
         shown = [_number_text(value) for value in codes]
-        lines = [*column.reading.missing, *(int(value) for value in codes)]
+        lines = [*missing, *(int(value) for value in codes)]
         yield Cause(
             column=found.name,
             looks_like=f"{', '.join(shown)} {'looks' if len(codes) == 1 else 'look'} like a missing code",

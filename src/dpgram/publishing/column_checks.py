@@ -33,6 +33,8 @@ BINS: Final = 24
 WORDS_KEPT: Final = 2_000
 """Different words of each column that could not be used."""
 ROWS_TOGETHER: Final = 50_000
+CELLS_SAMPLED: Final = 2_000
+"""Of those of a column that are read, in so many rows together."""
 
 Mask = npt.NDArray[np.bool_]
 
@@ -62,6 +64,8 @@ class ColumnCheck:
     levels: tuple[str, ...] = ()
     lost_words: tuple[tuple[str, int], ...] = ()
     """Words that could not be read or are no level, the most frequent first."""
+    read_words: tuple[tuple[str, int], ...] = ()
+    """A sample of the words that are read, on which a rule for the others is tried."""
     numbers_outside: tuple[tuple[float, int], ...] = ()
     """Numbers beyond the bounds, the most frequent first."""
 
@@ -188,6 +192,7 @@ class _Tally:
         self._encoding = None if open_column or column is None else column.encoding
         self._bins = np.zeros(len(self._levels) or BINS, np.int64)
         self._words: Counter[str] = Counter()
+        self._read_words: Counter[str] = Counter()
         self._outside: Counter[float] = Counter()
 
     def add(self, raw: pa.Array, read: pa.Array) -> Mask:
@@ -212,8 +217,13 @@ class _Tally:
             self._unknown += int(unknown.sum())
             self._place(line[~empty & ~unreadable & ~unknown])
         if (lost := unreadable | unknown).any():
-            self._keep_words(raw, lost)
-        return ~(empty | lost)
+            self._words = _with_words(self._words, raw, np.flatnonzero(lost))
+        used = ~(empty | lost)
+        places = np.flatnonzero(used)
+        self._read_words = _with_words(
+            self._read_words, raw, places[:: -(-len(places) // CELLS_SAMPLED) or 1]
+        )
+        return used
 
     def _place(self, line: npt.NDArray[np.float64]) -> None:
         if isinstance(self._encoding, NumberEncoding):
@@ -243,19 +253,6 @@ class _Tally:
         found = codes_in(plain_texts(raw), self._kind, self._reading)
         return np.asarray(pc.fill_null(found, fill_value=False).to_numpy(zero_copy_only=False), np.bool_)
 
-    def _keep_words(self, raw: pa.Array, lost: Mask) -> None:
-        import pyarrow as pa
-
-        from dpgram.sources.plain_columns import from_objects
-
-        (places,) = np.nonzero(lost)
-        held = raw.take(pa.array(places[:ROWS_TOGETHER]))
-        words = held if pa.types.is_string(held.type) else from_objects(_objects(held), "text")
-        for entry in words.value_counts().to_pylist():
-            if entry["values"] is not None:
-                self._words[entry["values"]] += entry["counts"]
-        self._words = Counter(dict(self._words.most_common(WORDS_KEPT)))
-
     def _shown_bounds(self, bounds: tuple[float, float] | None) -> tuple[str, str]:
         if bounds is None or self._column is None:
             return "", ""
@@ -281,8 +278,23 @@ class _Tally:
             bins=() if self._encoding is None else tuple((self._bins[:2] if truth else self._bins).tolist()),
             levels=("false", "true") if truth else self._levels,
             lost_words=tuple(self._words.most_common()),
+            read_words=tuple(self._read_words.most_common()),
             numbers_outside=tuple(self._outside.most_common()),
         )
+
+
+def _with_words(counted: Counter[str], raw: pa.Array, places: npt.NDArray[np.int64]) -> Counter[str]:
+    """The counts with the words at these places; of the most frequent ones."""
+    import pyarrow as pa
+
+    from dpgram.sources.plain_columns import from_objects
+
+    held = raw.take(pa.array(places[:ROWS_TOGETHER]))
+    words = held if pa.types.is_string(held.type) else from_objects(_objects(held), "text")
+    for entry in words.value_counts().to_pylist():
+        if entry["values"] is not None:
+            counted[entry["values"]] += entry["counts"]
+    return counted if len(counted) <= WORDS_KEPT else Counter(dict(counted.most_common(WORDS_KEPT)))
 
 
 def _bound(bound: object) -> str:

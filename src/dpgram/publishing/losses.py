@@ -139,9 +139,16 @@ def losses_of(
     declared: dict[str, SourceColumn] = {
         column.name: column for column in (*rules.extra, *rules.schema.columns_read)
     }
-    guesses = [cause for one in found if one.name in declared for cause in causes(one, declared[one.name])]
+    utf8 = any(_beyond_ascii(word) for one in found for word, _ in ((one.name, 0), *one.read_words))
+    guesses = [
+        cause for one in found if one.name in declared for cause in causes(one, declared[one.name], utf8=utf8)
+    ]
     whole = most_rows is not None and all(one.cells < most_rows for one in found)
     return Losses(columns=found, causes=tuple(guesses), counts=counts, rows="" if whole else said)
+
+
+def _beyond_ascii(word: str) -> bool:
+    return not word.isascii() and "\ufffd" not in word
 
 
 def _readable(data: Any, engine: Engine, rules: RowRules, most_rows: int | None) -> tuple[object, str] | None:
