@@ -347,3 +347,47 @@ def test_a_header_alone_has_no_rows_to_look_at(tmp_path: Path) -> None:
     text = starter_schema(tmp_path / "t.csv")
     assert "rows were looked at" not in text
     assert "Its first rows hold no value." in text
+
+
+PERSONS = [i // 3 for i in range(900)]
+
+
+@pytest.mark.parametrize(
+    ("name", "cells", "said"),
+    [
+        ("Patienten-Nr", [f"{i:06d}" for i in PERSONS], "an id."),
+        ("Fallnummer", [str(i) for i in PERSONS], "an id."),
+        ("patientId", [f"P{i}" for i in PERSONS], "an id."),
+        ("x", [f"{i:05d}" for i in PERSONS], "an id or a code: whole numbers with leading zeros."),
+    ],
+)
+def test_ids_of_several_rows_are_left_out(name: str, cells: list[str], said: str) -> None:
+    text = starter_schema({name: cells, "y": ["1"] * len(cells)})
+    assert f'# left out: "{name}" looks like {said}\n# To protect all rows of a person' in text
+    assert [column["name"] for column in tomllib.loads(text)["columns"]] == ["y"]
+
+
+@pytest.mark.parametrize(
+    ("name", "cells"),
+    [
+        ("month", [f"{1 + i % 12:02d}" for i in PERSONS]),
+        ("room_no", [str(i % 9) for i in PERSONS]),
+        ("flow_no", [f"{i}.5" for i in PERSONS]),
+        ("paid", [str(i % 120) for i in PERSONS]),
+    ],
+)
+def test_numbers_stay_numbers(name: str, cells: list[str]) -> None:
+    (column,) = tomllib.loads(starter_schema({name: cells}))["columns"]
+    assert column["kind"] == "numeric"
+
+
+def test_dates_in_several_forms_are_pointed_out() -> None:
+    first = [f"{1 + i % 28:02d}.{1 + i % 12:02d}.2024" for i in range(240)]
+    second = [f"{1 + i % 28:02d}/{1 + i % 12:02d}/24" for i in range(60)]
+    text = starter_schema({"seen": first + second + ["k.A."], "y": ["1"] * 301})
+    assert '# left out: "seen" looks like dates in several forms (dd.mm.yyyy, dd/mm/yy).' in text
+    assert "# Write them in one form first" in text
+    mixed = starter_schema(
+        {"seen": [f"{word} {i}" for i, word in enumerate(first)] + first, "y": ["1"] * 480}
+    )
+    assert "several forms" not in mixed

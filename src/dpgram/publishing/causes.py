@@ -205,13 +205,18 @@ def _reads(
 
 def reads_share(words: Mapping[str, int], kind: Any, reading: Reading) -> float:
     """Of counted words, the share that these rules read."""
+    return _share(words, words_read(words, kind, reading).__contains__)
+
+
+def words_read(words: Iterable[str], kind: Any, reading: Reading) -> set[str]:
+    """Those of the words that these rules read."""
     import pyarrow as pa
 
     from dpgram.sources.text_cells import parse
 
-    found = parse(pa.array(list(words), pa.string()), kind, reading)
-    fits = dict(zip(words, found.is_valid().to_pylist(), strict=True))
-    return _share(words, fits.__getitem__)
+    tried = list(words)
+    found = parse(pa.array(tried, pa.string()), kind, reading)
+    return {word for word, fits in zip(tried, found.is_valid().to_pylist(), strict=True) if fits}
 
 
 def _number(words: Mapping[str, int], found: ColumnCheck, column: SourceColumn) -> Iterator[_Guess]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import textwrap
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -23,6 +24,7 @@ from dpgram.publishing.causes import (
     YES_AND_NO,
     number_with_affix,
     reads_share,
+    words_read,
 )
 from dpgram.schema.reading import AS_USUAL, FileLayout, Reading
 from dpgram.schema.toml_form import parse_toml, starter_table, toml_value
@@ -37,10 +39,15 @@ ROWS: Final = 1_000
 """Looked at to guess kinds."""
 NEARLY_ALL: Final = 0.95
 MOST_LEVELS: Final = 50
+FEWEST_IDS: Final = 20
+"""Cells below which nothing is taken for an id."""
+SHORTEST_CODE: Final = 3
+"""Digits of a code with leading zeros; hours and months have two."""
 LONG_TEXT: Final = 40
 """Letters of a cell, on average, from which on it is free text."""
 ID_NAME: Final = re.compile(
-    r"(?:^|[_\s.-])(?:id|uuid|guid|key|nr|no|number|ssn|name|e-?mail|phone|iban)$", re.IGNORECASE
+    r"(?:^|[_\s.-])(?:id|uuid|guid|key|nr|no|number|ssn|name|e-?mail|phone|iban)$|nummer$|(?-i:[a-z]I[Dd])$",
+    re.IGNORECASE,
 )
 
 HEAD: Final = """\
@@ -263,21 +270,75 @@ def _guessed(name: str, words: list[str]) -> str:
 
 
 def _left_out(name: str, words: list[str]) -> str | None:
-    """Ids and free text: nothing that a matrix could hold, and the most sensitive of all."""
-    distinct = len(set(words)) / len(words)
-    if distinct > NEARLY_ALL and len(words) >= 20:
-        whole = all(re.fullmatch(r"-?\d+", word) for word in words)
-        if ID_NAME.search(name) or (
-            not whole
-            and all(re.fullmatch(r"[\w-]{6,}", word) for word in words)
-            and any(re.search(r"\d", word) for word in words)
-            and not _any_kind(words)
-        ):
-            return f"an id.\n# To protect all rows of a person: Rows(unit={name!r}), or --unit"
-    letters = sum(map(len, words)) / len(words)
+    """Ids, free text and dates that no one format reads: nothing that a matrix could hold."""
+    unit = f"\n# To protect all rows of a person: Rows(unit={name!r}), or --unit"
+    if _is_id(name, words):
+        return f"an id.{unit}"
+    if _has_leading_zeros(words):
+        return f"an id or a code: whole numbers with leading zeros.{unit}"
+    if forms := _several_date_forms(words):
+        return f"dates in several forms ({', '.join(forms)}).\n# Write them in one form first"
+    letters, distinct = sum(map(len, words)) / len(words), len(set(words)) / len(words)
     if letters > LONG_TEXT or (letters > 12 and distinct > 0.5 and not _any_kind(words)):
         return "free text"
     return None
+
+
+def _is_id(name: str, words: list[str]) -> bool:
+    """By its name and many values, where a person may have several rows; or by the look of its values."""
+    distinct = len(set(words)) / len(words)
+    if ID_NAME.search(name) and _are_many(words):
+        return distinct > NEARLY_ALL or all(re.fullmatch(r"[\w/-]+", word) for word in words)
+    return (
+        distinct > NEARLY_ALL
+        and len(words) >= FEWEST_IDS
+        and not all(re.fullmatch(r"-?\d+", word) for word in words)
+        and all(re.fullmatch(r"[\w-]{6,}", word) for word in words)
+        and any(re.search(r"\d", word) for word in words)
+        and not _any_kind(words)
+    )
+
+
+def _are_many(words: list[str]) -> bool:
+    distinct = len(set(words))
+    return len(words) >= FEWEST_IDS and (distinct > MOST_LEVELS or distinct > 0.5 * len(words))
+
+
+def _has_leading_zeros(words: list[str]) -> bool:
+    """Whether these are digits of one length, as no number is written."""
+    wide = len(words[0].strip())
+    return (
+        wide >= SHORTEST_CODE
+        and _are_many(words)
+        and any(word.strip().startswith("0") for word in words)
+        and all(re.fullmatch(rf"\d{{{wide}}}", word.strip()) for word in words)
+    )
+
+
+def _several_date_forms(words: list[str]) -> list[str]:
+    """How dates are written, where nearly all words are dates and no single format reads them."""
+    if _any_kind(words):
+        return []
+    forms: dict[str, Reading] = {"yyyy-mm-dd": Reading()}
+    forms |= {shown: Reading(format=form) for form, shown in DATE_FORMATS.items()}
+    left, found = Counter(_known(words)), []
+    enough = (1.0 - NEARLY_ALL) * left.total()
+    while left.total() > enough:
+        shown, best = max(
+            ((shown, reads_share(left, "date", reading)) for shown, reading in forms.items()),
+            key=lambda pair: pair[1],
+        )
+        if best * left.total() <= enough:
+            return []
+        found.append(shown)
+        read = words_read(left, "date", forms[shown])
+        left = Counter({word: count for word, count in left.items() if word not in read})
+    return found
+
+
+def _known(words: list[str]) -> dict[str, int]:
+    """Each word and how often it stands there, but for words for no value."""
+    return {word: n for word, n in Counter(words).items() if word.strip().casefold() not in MISSING_WORDS}
 
 
 def _any_kind(words: list[str]) -> bool:
@@ -294,8 +355,8 @@ def _is_unit(rules: Mapping[str, Any], words: Iterable[str]) -> bool:
 
 def _kinds(words: list[str]) -> Iterator[tuple[str, str, str]]:
     """What the words look like, the kind to declare, and lines to fill in; the best guess first."""
-    counted: Mapping[str, int] = {word: words.count(word) for word in set(words)}
-    known = {word: n for word, n in counted.items() if word.strip().casefold() not in MISSING_WORDS}
+    counted = Counter(words)
+    known = _known(words)
     gaps = "" if len(known) == len(counted) else "# missing = []  # some cells hold a word for no value\n"
     lower = {word.strip().casefold() for word in known}
     pair = next(((yes, no) for yes, no in YES_AND_NO if lower and lower <= {yes, no} and yes != "1"), None)
