@@ -8,6 +8,7 @@ for: the answer says how a curator would declare it.
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -64,6 +65,48 @@ def is_formula(schema: Schema, text: object) -> bool:
 
 def read_formula(schema: Schema, text: str) -> Question:
     """The columns that a formula names, or what is not among them."""
+    try:
+        return _question(schema, text)
+    except AnalysisError:
+        if names := _without_backticks(schema, text):
+            raise AnalysisError(
+                f"a name that is no single word stands between backticks in a formula: {_listed(names)}",
+                got=repr(text),
+                remedy=f"Write {_with_backticks(text, names)!r}. "
+                "In place of backticks, Q('…') does the same.",
+            ) from None
+        raise
+
+
+_SET_APART: Final = re.compile(r"(`[^`]*`|'[^']*'|\"[^\"]*\")")
+"""Names between backticks and texts between quotes."""
+
+
+def _without_backticks(schema: Schema, text: str) -> list[str]:
+    """Columns whose name is no word for a formula and stands there as if it were; the longest first."""
+    bare = " ".join(_SET_APART.split(text)[::2])
+    # Not those of computed columns, which are formulas.
+    names = {name for column in schema.columns_read for name in (column.name, *column.encoded_names)}
+    found = []
+    for name in sorted(names, key=lambda name: (-len(name), name)):
+        if not name.isidentifier() and name in bare:
+            found.append(name)
+            bare = bare.replace(name, " ")
+    return found
+
+
+def _with_backticks(text: str, names: Sequence[str]) -> str:
+    parts = _SET_APART.split(text)
+    pattern = "|".join(map(re.escape, names))  # the longest first
+    parts[::2] = [re.sub(pattern, lambda found: f"`{found[0]}`", part) for part in parts[::2]]
+    return "".join(parts)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names[:5]))
+
+
+def _question(schema: Schema, text: str) -> Question:
     if not text.rpartition("~")[2].strip():
         raise AnalysisError(
             "the formula names nothing to the right of ~",

@@ -151,3 +151,30 @@ def test_without_the_extra_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(MissingExtra, match=r"'formulaic'.*dpgram\[formula\]"):
         regress(MOMENTS, "charges ~ age")
     assert regress(MOMENTS, "charges", ["age"]).names == ("(intercept)", "age")
+
+
+@pytest.mark.parametrize(
+    ("formula", "name", "written"),
+    [
+        ("age, years ~ bmi", "'age, years'", "`age, years` ~ bmi"),
+        ("charges ~ bmi + age, years", "'age, years'", "charges ~ bmi + `age, years`"),
+        ("`age, years` ~ smoker=yes", "'smoker=yes'", "`age, years` ~ `smoker=yes`"),
+    ],
+)
+def test_names_that_are_no_words_are_named_with_their_backticks(
+    formula: str, name: str, written: str
+) -> None:
+    with pytest.raises(AnalysisError, match="no single word stands between backticks") as caught:
+        read_formula(SCHEMA, formula)
+    assert caught.value.what.endswith(f": {name}")
+    assert f"Write {written!r}." in str(caught.value)
+    assert read_formula(SCHEMA, written).target == written.partition(" ~")[0].strip("`")
+
+
+@pytest.mark.parametrize(
+    "formula", ["charges ~ age*bmi*old", "charges ~ nothing + `age, years`", "charges ~ age +"]
+)
+def test_other_mistakes_are_told_as_what_they_are(formula: str) -> None:
+    with pytest.raises(AnalysisError) as caught:
+        read_formula(SCHEMA, formula)
+    assert "stands between backticks" not in str(caught.value)
