@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 
 from dpgram.errors import MissingExtra, SourceError
 from dpgram.schema.reading import AS_USUAL
-from dpgram.sources import Source, open_source
+from dpgram.sources import Source, column_types, open_source
 from dpgram.sources import _quotes as quotes
 
 UNCHECKED = (HealthCheck.function_scoped_fixture, HealthCheck.too_slow)
@@ -506,3 +506,41 @@ def test_the_failure_of_a_consumer_ends_the_other_feeds() -> None:
     with pytest.raises(StoppedError):
         first.throw(StoppedError)
     assert len(list(second)) == 0
+
+
+FIRST_LINES: dict[str, tuple[bytes, str]] = {
+    "blank": (b"\nage,word\n31,a\n", "is blank; limit: a header with the names of the columns. Delete the"),
+    "no names": (b" , \nage,word\n31,a\n", "is blank; limit: a header"),
+    "returns": (b"age,word\r31,a\r32,b\r", "got carriage returns alone"),
+    "returns without a row": (b"age,word\r", "got carriage returns alone"),
+    "sep": (b"sep=;\r\nage;word\r\n31;a\r\n", 'got sep=;. Delete this line, and write separator = ";" at'),
+    "sep of commas": (b'"sep=,"\nage,word\n31,a\n', "got sep=,. Delete this line."),
+    "title": (b"Report 2024\n\nage,word\n31,a\n", "The header stands in line 3: delete the lines above it"),
+    "utf-16": ("age,word\n31,a\n".encode("utf-16"), 'It is UTF-16 text: write encoding = "utf-16" at the'),
+}
+
+
+@pytest.mark.parametrize("case", FIRST_LINES)
+def test_a_first_line_that_is_no_header_is_told_as_what_it_is(case: str, tmp_path: Path) -> None:
+    content, words = FIRST_LINES[case]
+    assert words in str(refusal(text(tmp_path, content), ("age", "word")))
+
+
+def test_names_in_another_encoding(tmp_path: Path) -> None:
+    path = text(tmp_path, "größe,age\n1,2\n".encode("latin-1"))
+    for columns in (("größe",), ("größe", "age")):
+        assert 'It is Latin-1 text: write encoding = "latin-1" at the top' in str(refusal(path, columns))
+
+
+@pytest.mark.parametrize("mark", [",", ";"])
+def test_a_title_is_told_by_the_starter_schema(mark: str, tmp_path: Path) -> None:
+    from dpgram.publishing.starter import starter_schema
+
+    path = text(tmp_path, f"Report 2024{mark * 2}\n\nage{mark}word{mark}z\n31{mark}a{mark}b\n")
+    with pytest.raises(SourceError, match="seems to be a title and not a header; got one cell, and more"):
+        starter_schema(path)
+    assert "age" in starter_schema(text(tmp_path, "age\n31\n32\n"))
+
+
+def test_quoted_returns_in_a_name_are_part_of_it(tmp_path: Path) -> None:
+    assert list(column_types(text(tmp_path, b'"a\rb",c\r\n1,2\r\n'))) == ["a\rb", "c"]

@@ -224,7 +224,7 @@ TYPES: dict[str, tuple[Callable[[Path], object], dict[str, str]]] = {
         lambda _: (":memory:", f"SELECT '{SECRET}'::ENUM('{SECRET}') AS smoker"),
         {"smoker": "dictionary"},
     ),
-    "csv": (csv_of, {"age": "unknown", "smoker": "unknown"}),
+    "csv": (csv_of, {"age": "text", "smoker": "text"}),
     "objects": (lambda _: pd.DataFrame({"a": pd.Series([SECRET, 1], dtype=object)}), {"a": "unknown"}),
     "polars objects": (lambda _: pl.DataFrame({"a": pl.Series([1], dtype=pl.Object)}), {"a": "unknown"}),
     "lists": (lambda _: {"a": [SECRET], "b": np.zeros(1, "f4")}, {"a": "unknown", "b": "float"}),

@@ -248,7 +248,7 @@ def test_the_screen_shows_the_starter_as_json_too(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     pl.DataFrame(TABLE).write_csv(path)
     told = CliRunner().invoke(app, ["schema", str(path), "--json"])
-    assert json.loads(told.stdout)["columns"]["age"] == "unknown"
+    assert json.loads(told.stdout)["columns"]["age"] == "text"
 
 
 HEADLESS = "34,27.5,yes,2020-01-31,11500.25\n51,30.1,no,2020-02-03,9800\n"

@@ -27,9 +27,9 @@ from dpgram.publishing.causes import (
     words_read,
 )
 from dpgram.schema.reading import AS_USUAL, FileLayout, Reading
-from dpgram.schema.toml_form import parse_toml, starter_table, toml_value
+from dpgram.schema.toml_form import UNTYPED, parse_toml, starter_table, toml_value
 from dpgram.sources import column_types, open_source
-from dpgram.sources.delimited import SEPARATOR_NAMES
+from dpgram.sources.delimited import SEPARATOR_NAMES, refuse_title
 from dpgram.sources.files import file_format
 from dpgram.sources.headers import NO_HEADER, look_like_cells
 from dpgram.sources.statistical_files import Variable, codebook_of
@@ -164,7 +164,7 @@ def _part(name: str, kind: str, variable: Variable | None, words: Mapping[str, l
 
 
 def _is_open(kind: str) -> bool:
-    return kind == "unknown" or kind.startswith(("string", "large_string"))
+    return kind in UNTYPED or kind.startswith(("string", "large_string"))
 
 
 def _codebook(data: object, layout: FileLayout) -> tuple[Variable, ...]:
@@ -199,6 +199,7 @@ def guessed_layout(data: object, sheet: str | None = None) -> FileLayout:
     elif not _is_utf8(start):
         encoding = "latin-1"
     layout = FileLayout(encoding=encoding)
+    refuse_title(path, layout)
     usual = len(column_types(data, layout))
     found = {mark: len(column_types(data, replace(layout, separator=mark))) for mark in SEPARATOR_NAMES}
     best = max(found, key=found.__getitem__)

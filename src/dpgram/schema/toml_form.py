@@ -117,6 +117,10 @@ def _toml_escape(character: str) -> str:
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
+UNTYPED: Final = ("unknown", "text", "by cell")
+"""Types of which a starter schema cannot tell the kind: of objects, text files and workbooks."""
+
+
 def starter_toml(column_types: Mapping[str, str]) -> str:
     """A TOML schema to fill in, from column names and Arrow type names only."""
     return _STARTER_HEAD + "".join(starter_table(name, type_name) for name, type_name in column_types.items())
@@ -125,7 +129,7 @@ def starter_toml(column_types: Mapping[str, str]) -> str:
 def starter_table(name: str, type_name: str) -> str:
     """The part of a starter schema for one column, by its Arrow type."""
     word = re.match(r"[a-z_0-9]*", type_name)
-    starter = _starter(word.group() if word else "")
+    starter = _UNKNOWN_STARTER if type_name in UNTYPED else _starter(word.group() if word else "")
     if starter is None:
         return f"\n# left out: {toml_value(name)} (type {json.dumps(type_name)} is not supported)\n"
     kind, lines = starter
@@ -137,8 +141,6 @@ def starter_table(name: str, type_name: str) -> str:
 
 def _starter(type_word: str) -> tuple[str, str] | None:
     """The kind to start with for the first word of an Arrow type, and the lines a person must fill in."""
-    if type_word == "unknown":
-        return _UNKNOWN_STARTER
     return next(
         (
             (name, kind.starters[type_word])

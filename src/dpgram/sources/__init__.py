@@ -92,8 +92,8 @@ def read_once(data: object) -> bool:
 def column_types(data: object, layout: FileLayout = AS_USUAL) -> dict[str, str]:
     """The names of the columns of `data` with the names of their Arrow types, from metadata alone.
 
-    No value and no level of a dictionary is read. Where a type could only come from the values (CSV, Python
-    objects) it is "unknown".
+    No value and no level of a dictionary is read. A CSV file holds "text", a workbook has types "by
+    cell"; where a type could only come from the values (Python objects) it is "unknown".
     """
     return _file_types(data, layout) if isinstance(data, str | Path | list) else _form(data).types(data)
 

@@ -6,7 +6,10 @@ import codecs
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -20,7 +23,7 @@ from dpgram.sources._arrow import StreamSource
 from dpgram.sources._polars_query import polars_failures, polars_frames
 from dpgram.sources._quotes import QUOTE, check_quotes
 from dpgram.sources.base import Request, Source, attempt, guarded, refuse_repeated
-from dpgram.sources.files import unreadable
+from dpgram.sources.files import shown_path, unreadable
 from dpgram.sources.headers import look_like_cells
 from dpgram.sources.ids import id_array, text_id
 from dpgram.sources.memory import polars_batch
@@ -38,6 +41,9 @@ if TYPE_CHECKING:
     import polars as pl
 
 SEPARATOR_NAMES: Final = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
+ENCODINGS_TRIED: Final = {"utf-16": "UTF-16", "utf-8": "UTF-8", "latin-1": "Latin-1"}
+LINES_ABOVE: Final = 10
+"""In which a header is looked for, to say where it is."""
 CHUNK = 1 << 24  # bytes of a file in another encoding than UTF-8 that are read together
 
 
@@ -61,7 +67,7 @@ def delimited_source(paths: Sequence[Path], request: Request, label: str) -> Sou
 
 
 def delimited_types(path: Path, layout: FileLayout = AS_USUAL) -> dict[str, str]:
-    """The names in the header, each of type "unknown": a type could only come from the values."""
+    """The names in the header, each of type "text": another one could only come from the values."""
     names = _header(path, layout)
     if len(set(names)) < len(names) and look_like_cells(names):  # to name them would show values
         raise SourceError(
@@ -70,7 +76,7 @@ def delimited_types(path: Path, layout: FileLayout = AS_USUAL) -> dict[str, str]
             remedy="Add a first line with the names of the columns.",
         )
     refuse_repeated(names, f"the file {path.name!r}")
-    return dict.fromkeys(names, "unknown")
+    return dict.fromkeys(names, "text")
 
 
 def _read(path: Path, request: Request) -> Iterator[pa.RecordBatch]:
@@ -222,21 +228,105 @@ def separator_of(path: Path, layout: FileLayout) -> str:
 
 
 def _header(path: Path, layout: FileLayout, separator: str | None = None) -> list[str]:
-    """The names in the first line, which a line feed ends and nothing else, as for every other line."""
+    """The names in the first line, which a line feed ends and nothing else, as for every other line.
+
+    What is refused here is refused by this line alone: no row of the table decides.
+    """
+    lines: list[str] = []
 
     def read() -> list[str]:
-        with io.TextIOWrapper(
-            open_bytes(path, layout), encoding="utf-8-sig", errors="replace", newline="\n"
-        ) as lines:
-            return next(csv.reader(lines, delimiter=separator or separator_of(path, layout)), [])
+        with _text(path, layout) as text:
+            reader = csv.reader(_noted(text, lines), delimiter=separator or separator_of(path, layout))
+            try:
+                return next(reader, [])
+            except csv.Error:
+                if _lone_returns(lines):
+                    return []
+                raise
 
     names = attempt(read, (*UNPACKING_FAILURES, csv.Error, ValueError), unreadable(path))
-    if not names:
+    shown = shown_path(path)
+    if not lines:
         raise SourceError(
-            f"the file {str(path)!r} is empty: it does not even have column names",
+            f"the file {shown!r} is empty: it does not even have column names",
             remedy="Its first line must be a header with the names of the columns.",
         )
+    if _lone_returns(lines):
+        raise SourceError(
+            f"the lines of {shown!r} do not end as lines of a CSV file do",
+            got="carriage returns alone, as old programs write them",
+            limit="line feeds, or carriage returns with line feeds",
+            remedy='Save it again with the usual ends of lines (in spreadsheets: "CSV UTF-8").',
+        )
+    if (note := _EXCEL_NOTE.fullmatch(lines[0])) is not None:
+        line = (
+            ""
+            if note[1] == ","
+            else f", and write separator = {json.dumps(note[1])} at the top of the schema"
+        )
+        raise SourceError(
+            f"the first line of {shown!r} is a note for Excel and not a header",
+            got=f"sep={note[1]}",
+            remedy=f"Delete this line{line}.",
+        )
+    if not any(name.strip() for name in names):
+        raise SourceError(
+            f"the first line of {shown!r} is blank",
+            limit="a header with the names of the columns",
+            remedy="Delete the blank lines above the header.",
+        )
     return names
+
+
+_EXCEL_NOTE: Final = re.compile(r"\ufeff?\"?sep=(.)\"?[\s,;]*", re.IGNORECASE)
+
+
+def _text(path: Path, layout: FileLayout) -> io.TextIOWrapper:
+    return io.TextIOWrapper(open_bytes(path, layout), encoding="utf-8-sig", errors="replace", newline="\n")
+
+
+def _noted(text: Iterable[str], lines: list[str]) -> Iterator[str]:
+    """The lines of a text, each of which is noted as soon as it is read."""
+    for line in text:
+        lines.append(line)
+        yield line
+
+
+def _lone_returns(lines: Sequence[str]) -> bool:
+    """Whether a carriage return stands by itself, outside of quotes."""
+    return re.search(r"\r(?!\r*\n)", re.sub(r'"[^"]*"', "", "".join(lines))) is not None
+
+
+def refuse_title(path: Path, layout: FileLayout) -> None:
+    """Refuse a first line that no separator cuts, above one that is cut: a title. For a starter schema alone.
+
+    A publication cannot ask for this, as the next line may be a row; it looks for the names of its columns.
+    """
+    with _text(path, layout) as text:
+        first = next(text, "")
+        below = next((line for line in islice(text, LINES_ABOVE) if line.strip("\r\n ,;|\t")), "")
+    if (
+        not first.strip()
+        or _EXCEL_NOTE.fullmatch(first)
+        or any(len(_cells(first, mark)) > 1 for mark in SEPARATOR_NAMES)
+    ):
+        return
+    if any(len(_cells(below, mark)) > 1 for mark in SEPARATOR_NAMES):
+        raise SourceError(
+            f"the first line of {shown_path(path)!r} seems to be a title and not a header",
+            got="one cell, and more of them in the line below",
+            limit="a header with the names of the columns",
+            remedy="Delete the lines above the header.",
+        )
+
+
+def _cells(line: str, separator: str) -> list[str]:
+    """Those of a single line in which something stands."""
+    try:
+        found = next(csv.reader([line.rstrip("\r\n")], delimiter=separator), [])
+    except csv.Error:
+        return []
+    return [cell for cell in found if cell.strip()]
 
 
 def _check(names: Sequence[str], path: Path, request: Request) -> None:
@@ -245,12 +335,45 @@ def _check(names: Sequence[str], path: Path, request: Request) -> None:
         separator = separator_of(path, request.layout)
         raise SourceError(
             f"the first line of {str(path)!r} names none of the columns of the schema",
-            got=f"{len(names)} cells separated by {SEPARATOR_NAMES.get(separator, repr(separator))}",
-            remedy=_other_separator(path, request)
+            got=f"{len(names)} cell{'' if len(names) == 1 else 's'} separated by "
+            f"{SEPARATOR_NAMES.get(separator, repr(separator))}",
+            remedy=_other_encoding(path, request)
+            or _other_separator(path, request)
             or _other_spelling(names, request)
+            or _header_below(path, request)
             or "It must be a header with the names of the columns (.csv: by commas, .tsv: by tabs).",
         )
+    if not set(request.columns) <= set(names) and (remedy := _other_encoding(path, request)) is not None:
+        raise SourceError(
+            f"the first line of {str(path)!r} does not name all columns of the schema", remedy=remedy
+        )
     request.check(names, f"the file {path.name!r}")
+
+
+def _other_encoding(path: Path, request: Request) -> str | None:
+    """The line for the schema, where the first line names its columns once it is read in another encoding."""
+    with open_bytes(path, AS_USUAL) as file:
+        marked = file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    own = request.layout.separator
+    separators = [own, *SEPARATOR_NAMES] if marked else [own]
+    for encoding, name in ENCODINGS_TRIED.items():
+        layout = replace(request.layout, encoding=encoding)
+        if marked != (encoding == "utf-16") or encoding == (request.layout.encoding or "utf-8"):
+            continue
+        if any(set(request.columns) <= set(_header(path, layout, mark)) for mark in separators):
+            line = json.dumps(encoding)
+            return f"It is {name} text: write encoding = {line} at the top of the schema."
+    return None
+
+
+def _header_below(path: Path, request: Request) -> str | None:
+    """What to do where one of the next lines names the columns of the schema."""
+    separator = separator_of(path, request.layout)
+    with _text(path, request.layout) as text:
+        for number, line in enumerate(islice(text, LINES_ABOVE), start=1):
+            if set(request.columns) <= set(_cells(line, separator)):
+                return f"The header stands in line {number}: delete the lines above it."
+    return None
 
 
 def _other_separator(path: Path, request: Request) -> str | None:

@@ -39,10 +39,10 @@ def workbook_source(paths: Sequence[Path], request: Request, label: str) -> Sour
 
 
 def workbook_types(path: Path, layout: FileLayout = AS_USUAL) -> dict[str, str]:
-    """The names in the first row, each of type "unknown": cells have types, columns have none."""
+    """The names in the first row, each of type "by cell": cells have types, columns have none."""
     names = [name for name in _names(path, layout) if name]
     refuse_repeated(names, f"the sheet of {path.name!r}")
-    return dict.fromkeys(names, "unknown")
+    return dict.fromkeys(names, "by cell")
 
 
 def sheet_names(path: Path) -> list[str]:
