@@ -830,6 +830,27 @@ class TestErrors:
         assert result.code == 2
         assert words in result.err
 
+    @pytest.mark.parametrize(
+        ("arguments", "words"),
+        [
+            (["regres", "x.json"], "Did you mean 'regress', 'series'? See: dpgram --help"),
+            (["check", "{d}", "-s", "{s}", "--missing", "mean"], "'--missing': 'mean' is not one of"),
+            (["check", "{d}", "-s", "{s}", "--unit-rows", 3], "got --unit-rows 3. Give --unit id"),
+            (["check", "{d}", "-s", "{s}", "--by", "age"], "got 'age', a numeric column. Declare kind = "),
+            (["did", "{r}", "age", "--treated", "smoker", "--after", "bmi"], 'kind = "product", left = "'),
+            (["within", "{r}", "bmi", "--on", "age", "--group", "bmi"], 'name = "bmi", levels = […]'),
+            (["regress", "{r}", "bmi ~ log(age)"], 'declare it: kind = "numeric", name = "log_age", low'),
+        ],
+    )
+    def test_nothing_is_said_in_pythons_words(
+        self, arguments: list[object], words: str, run: Any, made: Path
+    ) -> None:
+        places = {"{d}": made / "people.parquet", "{s}": made / "people.toml", "{r}": made / "people.json"}
+        result = run(*(places.get(each, each) if isinstance(each, str) else each for each in arguments))
+        assert result.code == 2
+        assert words in result.err
+        assert not re.search(r"Value error|\?\.|\bNone\b|\bdg\.|\w\(['\"]", result.err)
+
     @pytest.mark.parametrize("command", ["show", "correlation", "regress", "pca", "describe"])
     def test_a_file_cannot_steer_the_terminal(self, command: str, run: Any, tmp_path: Path) -> None:
         """Column names may hold anything; escape sequences in them are spelled out, never sent."""

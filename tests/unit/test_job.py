@@ -533,6 +533,24 @@ class TestWords:
         )
         assert in_commands(text) == 'dpgram iv or --model "probit:y~…"; --kind table, got --on a,b: see --on'
 
+    @pytest.mark.parametrize(
+        ("text", "words"),
+        [
+            ("numeric('a (b)', low, high), or", 'kind = "numeric", name = "a (b)", low = …, high = …, or'),
+            ('numeric("wgt", 0, 10) in', 'kind = "numeric", name = "wgt", low = 0, high = 10 in'),
+            ("dg.categorical('g', [...]):", 'kind = "categorical", name = "g", levels = […]:'),
+            ("dg.product('a', 'b=c')", 'kind = "product", left = "a", right = "b=c"'),
+            ('legendre("a", 2).', 'kind = "legendre", column = "a", degree = 2.'),
+            ("numeric(...) or boolean(...)", 'kind = "numeric" or kind = "boolean"'),
+            ("logistic('Region'): no", "logistic model of 'Region': no"),
+            ("one of auto, or an object of dpgram.mechanisms", "one of auto"),
+            ("in the schema, or give it as Rows(by=…)", "in the schema"),
+        ],
+    )
+    def test_declarations_are_written_as_in_a_schema(self, text: str, words: str) -> None:
+        assert reworded(text, as_flag) == words
+        assert reworded(text, as_key) == words
+
     def test_other_text_stays(self) -> None:
         text = "column 'epsilon' of the file a=b.csv; ε = 1, δ = 1e-6 (mu=0.2)"
         assert reworded(text, as_flag) == text

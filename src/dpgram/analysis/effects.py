@@ -167,7 +167,7 @@ def within(
         if name not in declared or not declared[name].group_levels:
             raise AnalysisError(
                 f"{name!r} is no categorical column of this release",
-                remedy="Effects within groups need the group to be declared: dg.categorical(name, levels)",
+                remedy=f"Effects within groups need the group to be declared: categorical({name!r}, [...])",
             )
     if not on or isinstance(on, str):
         raise AnalysisError("`on` must be a list of at least one column name", got=repr(on))

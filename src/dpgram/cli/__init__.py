@@ -169,7 +169,8 @@ def _usage(problem: BaseException) -> str:
     context = getattr(problem, "ctx", None)
     command = "dpgram" if context is None else context.command_path
     message = number_mistake(problem) or getattr(problem, "format_message", problem.__str__)()
-    return f"{message.rstrip('.')}. See: {command} --help"
+    message = message.replace("Value error, ", "").rstrip(".")
+    return f"{message}{'' if message.endswith('?') else '.'} See: {command} --help"
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:

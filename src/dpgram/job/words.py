@@ -6,6 +6,7 @@ a job file, is told about that. One literal table has both words for each parame
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -57,6 +58,9 @@ PHRASES: Final[Mapping[str, str]] = {
     "Ledger.create": "dpgram ledger create",
     "mechanism=Auto(semidefinite=True)": "mechanism='auto' with semidefinite=True",
     "adaptive=False (--no-adaptive)": "adaptive=False",
+    ", or give it as by=…": "",
+    ", or give it as weight=…": "",
+    ", or an object of dpgram.mechanisms": "",
 }
 """What is called otherwise outside of Python, flags and keys alike."""
 
@@ -67,10 +71,21 @@ COMMANDS: Final[Mapping[str, str | Callable[[re.Match[str]], str]]] = {
     r"`on`": "--on",
     r"\b(method|kind)=\"([\w-]+)\"": r"--\1 \2",
     r"\btarget_se_ratio\b": "--target-se-ratio",
+    r"\buse standardise=False": "leave --standardise out",
     r"\bkeep intercept=True": "leave --no-intercept out",
     r"\bintercept=False": "--no-intercept",
 }
 """What only commands have: of Python's words, a pattern → how it is written on the command line."""
+
+ARGUMENTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "numeric": ("name", "low", "high"),
+    "categorical": ("name", "levels"),
+    "ordinal": ("name", "levels"),
+    "boolean": ("name",),
+    "product": ("left", "right"),
+    "legendre": ("column", "degree"),
+}
+"""The columns that Python declares by a function: its arguments, as the schema file calls them."""
 
 Words = Callable[[str, str], str]
 """A parameter's name and its value (empty where none is said) → how it is written elsewhere."""
@@ -81,11 +96,41 @@ _SHARE: Final = re.compile(r"\bAdaptive\((bounds|levels|histograms|first)=…\)"
 _GIVEN: Final = re.compile(rf"(?<![\w.-])({'|'.join(OPTIONS)})=({_VALUE})")
 
 
+_ARGUMENT: Final = r"'[^']*'|\"[^\"]*\"|\[[^\]]*\]|\.\.\.|[\w.+-]+"
+_DECLARED: Final = re.compile(
+    rf"(?<![\w.])(?:dg\.)?({'|'.join(ARGUMENTS)})\(((?:{_ARGUMENT})(?:, (?:{_ARGUMENT}))*)\)"
+)
+_MODEL: Final = re.compile(r"(?<![\w.])(linear|logistic|probit|poisson)\(('[^']*'|\"[^\"]*\")\)")
+
+
+def _declaration(found: re.Match[str]) -> str:
+    """`numeric('age', low, high)` as the schema file writes it."""
+    kind, names = found[1], ARGUMENTS[found[1]]
+    lines = [f'kind = "{kind}"']
+    lines += [
+        f"{name} = {_written(value)}"
+        for name, value in zip(names, re.findall(_ARGUMENT, found[2]), strict=False)
+        if value != "..."
+    ]
+    return ", ".join(lines)
+
+
+def _written(value: str) -> str:
+    """Text in the quotes of TOML; what is to be filled in as an ellipsis."""
+    if value[0] in "'\"":
+        return json.dumps(_bare(value), ensure_ascii=False)
+    if value[0] == "[":
+        return "[…]"
+    return value if re.fullmatch(r"[+-]?[\d.]+", value) else "…"
+
+
 def reworded(text: str, words: Words) -> str:
-    """`text` with every `parameter=value` written as `words` does."""
+    """`text` with every `parameter=value` written as `words` does, and columns as the schema does."""
     plain = re.sub(r"\brows=(?=Rows\()", "", text)
     plain = _CALL.sub(lambda call: call[1], plain)
     plain = _SHARE.sub(lambda share: f"{share[1]}_share=…", plain)
+    plain = _DECLARED.sub(_declaration, plain)
+    plain = _MODEL.sub(r"\1 model of \2", plain)
     for phrase, other in PHRASES.items():
         plain = plain.replace(phrase, other)
     return _GIVEN.sub(lambda found: words(found[1], found[2]), plain)

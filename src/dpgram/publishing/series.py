@@ -211,7 +211,7 @@ def series_terms(
     if most > 1 and rows.unit is None:
         raise GuaranteeError(
             "without a unit nobody can tell that two rows are of one person",
-            got=f"participations = {most}, unit = None",
+            got=f"participations = {most} and no unit",
             remedy="Name the column of ids: Rows(unit='patient_id')",
         )
     terms = SeriesTerms(

@@ -151,9 +151,9 @@ def _rule(unit: str | None, unit_rows: object) -> UnitRule | None:
     if unit is None:
         if unit_rows is not None:
             raise GuaranteeError(
-                "unit_rows needs a unit",
-                got=f"unit_rows = {shown(unit_rows)}, unit = None",
-                remedy="Give unit='id', the column that identifies a person, or leave unit_rows out",
+                "rows of a unit are limited, and no unit is named",
+                got=f"unit_rows={shown(unit_rows)}",
+                remedy="Give unit='id', the column that identifies a person, or leave unit_rows=… out",
             )
         return None
     if not isinstance(unit, str) or not 1 <= len(unit) <= 1000:
@@ -178,12 +178,17 @@ def _by(schema: Schema, by: str | Categorical | None) -> Categorical | None:
     if not isinstance(column, Categorical) or not column.listed:
         raise SchemaError(
             "rows are grouped by a column with public levels",
-            got=f"a {getattr(column, 'kind', type(column).__name__)} column",
+            got=_named(by, column),
             remedy='Declare categorical("region", [...]) in the schema, or give it as Rows(by=…)',
         )
     if len(column.all_levels) > GROUPS_AT_MOST:
         raise SchemaError("too many groups", got=len(column.all_levels), limit=f"{GROUPS_AT_MOST:,}")
     return column
+
+
+def _named(by: object, column: object) -> str:
+    kind = f"a {getattr(column, 'kind', type(column).__name__)} column"
+    return f"{by!r}, {kind}" if isinstance(by, str) else kind
 
 
 def _weight(schema: Schema, weight: str | Numeric | None) -> SurveyWeight | None:

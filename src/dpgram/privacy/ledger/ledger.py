@@ -413,8 +413,8 @@ class Ledger:
             raise LedgerError(
                 f"the ledger {self.name!r} protects {unit_words(self.unit)}; a release that protects "
                 f"{unit_words(unit)} cannot be added to it",
-                got=f"unit = {unit!r}",
-                limit=f"unit = {self.unit!r}",
+                got="no unit" if unit is None else f"unit={unit!r}",
+                limit="no unit" if self.unit is None else f"unit={self.unit!r}",
                 remedy=f"{_with_unit('Publish', self.unit, rows=True)}, or "
                 f"{_with_unit('create a ledger', unit, rows=False)}",
             )
