@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
+import sys
+import warnings
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from numbers import Real
 from typing import Final
 
+_OURS: Final = (__file__.removesuffix("errors.py"), contextlib.__file__)
+"""Where frames of the stack are between us and a caller."""
 _LONGEST_PART: Final = 4_000
 """Characters of each part of a message: a forged file may put megabytes where a word belongs."""
 
@@ -246,3 +251,11 @@ def require_publish(*modules: str) -> None:
 
 class DpgramWarning(UserWarning):
     """Something is allowed but deserves a second look."""
+
+
+def warn_caller(text: str) -> None:
+    """A warning at the line that called the library, however deep below it was found."""
+    frame, level = sys._getframe(1), 2  # noqa: SLF001  (inspect would read the source of every frame)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_OURS):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, DpgramWarning, stacklevel=level)

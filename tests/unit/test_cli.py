@@ -834,6 +834,9 @@ class TestErrors:
         ("arguments", "words"),
         [
             (["regres", "x.json"], "Did you mean 'regress', 'series'? See: dpgram --help"),
+            (["ledger", "plot", "{l}", "-o", "b.gif"], "limit: .png, .svg, .pdf. Name it b.png"),
+            (["report", "{r}", "-o", "report.pdf"], "limit: .html, .htm. Name it report.html"),
+            (["explore", "{r}", "-o", "page"], "limit: .html, .htm. Name it page.html"),
             (["check", "{d}", "-s", "{s}", "--missing", "mean"], "'--missing': 'mean' is not one of"),
             (["check", "{d}", "-s", "{s}", "--unit-rows", 3], "got --unit-rows 3. Give --unit id"),
             (["check", "{d}", "-s", "{s}", "--by", "age"], "got 'age', a numeric column. Declare kind = "),
@@ -845,7 +848,8 @@ class TestErrors:
     def test_nothing_is_said_in_pythons_words(
         self, arguments: list[object], words: str, run: Any, made: Path
     ) -> None:
-        places = {"{d}": made / "people.parquet", "{s}": made / "people.toml", "{r}": made / "people.json"}
+        endings = {"{d}": "parquet", "{s}": "toml", "{r}": "json", "{l}": "ledger"}
+        places = {place: made / f"people.{ending}" for place, ending in endings.items()}
         result = run(*(places.get(each, each) if isinstance(each, str) else each for each in arguments))
         assert result.code == 2
         assert words in result.err

@@ -335,5 +335,18 @@ def test_loud_warnings(options: dict[str, Any], words: str) -> None:
     assert any(words in str(each.message) and each.category is DpgramWarning for each in told)
 
 
+def test_warnings_point_to_the_line_of_the_caller() -> None:
+    """To be found, and to be shown once for each place."""
+    table = {"x": ["1,5"] * 200}
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        asked = {"epsilon": 11, "delta": 1e-6, "adaptive": False, "progress": False}
+        dg.publish(table, dg.Schema(dg.numeric("x", 0, 9)), **asked)
+    assert {each.filename for each in told} == {__file__}
+    found = " ".join(str(each.message) for each in told)
+    assert "epsilon = 11" in found
+    assert "column 'x'" in found
+
+
 def test_there_are_enough() -> None:
     assert len(IN_PYTHON) + len(ON_THE_COMMAND_LINE) + len(IN_A_JOB_FILE) >= 70

@@ -258,3 +258,14 @@ class TestConsistency:
 
     def test_errors_are_of_one_tree(self) -> None:
         assert issubclass(ReleaseError, DpgramError)
+
+
+def test_the_digest_is_shown_in_one_piece_beside_wide_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dpgram.analysis import display
+
+    release = gaussian_release()
+    facts = [("the name of a wide fact", "word " * 40), ("digest", release.digest)]
+    monkeypatch.setattr(display, "facts", lambda *_, **__: facts)
+    *others, last = display.as_text(release).splitlines()
+    assert last.split() == ["digest", release.digest]
+    assert max(map(len, others)) <= display.WIDTH

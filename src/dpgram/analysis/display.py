@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 from typing import TYPE_CHECKING, Final
 
@@ -41,6 +42,10 @@ def guarantee_in_words(release: Document, stated: StatedGuarantee | None = None)
     )
 
 
+_DIGEST: Final = re.compile(r"\b[0-9a-f]{64}\b")
+"""Digests and keys are copied from the screen: they stay in one piece, even beyond its edge."""
+
+
 def as_text(release: Document, *, verified: bool = False) -> str:
     """One aligned block, as wide as a terminal; `verified` says that the signature was checked."""
     shown = [(name, printable(value)) for name, value in facts(release, verified=verified)]
@@ -53,6 +58,7 @@ def as_text(release: Document, *, verified: bool = False) -> str:
             initial_indent=f"  {name:<{label}}  ",
             subsequent_indent=" " * (label + 4),
             break_on_hyphens=False,
+            break_long_words=_DIGEST.search(value) is None,
         )
     return "\n".join(lines)
 

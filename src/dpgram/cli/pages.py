@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from dpgram.cli.console import JsonFlag, ReleaseFile, print_json, require_writable, say
+from dpgram.errors import DpgramError
 
 PageFile = Annotated[Path, typer.Option("--output", "-o", help="The HTML file to write.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")]
@@ -27,6 +28,7 @@ def explore(
     from dpgram.release import load
 
     require_writable(output, overwrite=overwrite, inputs=[release])
+    require_page(output)
     print_written(load(release).explore(output, overwrite=overwrite), as_json=as_json)
 
 
@@ -51,7 +53,19 @@ def report(
     from dpgram.release import load
 
     require_writable(output, overwrite=overwrite, inputs=[release, ledger])
+    require_page(output)
     print_written(load(release).report(output, ledger=ledger, overwrite=overwrite), as_json=as_json)
+
+
+def require_page(output: Path) -> None:
+    """Refuse a name by which no browser would open the page."""
+    if output.suffix.lower() not in (".html", ".htm"):
+        raise DpgramError(
+            "the name of a page must end in its format",
+            got=repr(output.name),
+            limit=".html, .htm",
+            remedy=f"Name it {output.stem}.html",
+        )
 
 
 def print_written(written: Path, *, as_json: bool) -> None:

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import math
-import warnings
 from dataclasses import dataclass
 from typing import Final, Self, final
 
 from scipy.special import erfinv, ndtri_exp
 
-from dpgram.errors import DpgramWarning, GuaranteeError, real
+from dpgram.errors import GuaranteeError, real, warn_caller
 from dpgram.privacy.curves.base import ConcentratedCurve, GaussianCurve, PrivacyCurve
 from dpgram.privacy.curves.rounding import up
 from dpgram.privacy.curves.search import greatest
@@ -218,4 +217,4 @@ def _check_positive(what: str, value: float) -> None:
 
 
 def _warn(what: str, why: str) -> None:
-    warnings.warn(f"{what}: {why}", DpgramWarning, stacklevel=3)
+    warn_caller(f"{what}: {why}")

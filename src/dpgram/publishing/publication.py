@@ -30,6 +30,7 @@ from dpgram.errors import (
     LearningError,
     LedgerError,
     MechanismError,
+    warn_caller,
 )
 from dpgram.privacy.accountant import describe
 from dpgram.privacy.adjacency import Adjacency
@@ -468,4 +469,4 @@ def harmless(progress: Callable[[int], None]) -> Callable[[int], None]:
 def tell(text: str) -> None:
     """Warn; where warnings are errors, keep quiet: whether a release appears must not depend on a row."""
     with contextlib.suppress(DpgramWarning):
-        warnings.warn(text, DpgramWarning, stacklevel=4)
+        warn_caller(text)
