@@ -29,7 +29,7 @@ from dpgram.cli.curate import (
     telling_of_a_charge,
 )
 from dpgram.cli.databases import Query, asked_table
-from dpgram.cli.pages import Overwrite, PageFile, print_written, require_page
+from dpgram.cli.pages import Overwrite, PageFile, print_written
 from dpgram.cli.row_options import Missing, Radius, Strict, Unit, UnitRows, Weight
 from dpgram.errors import DpgramError, OptionsError, require_publish
 
@@ -288,7 +288,6 @@ def explore(
     from dpgram.series.stream import files_of
 
     require_writable(output, overwrite=overwrite, inputs=files_of(series))
-    require_page(output)
     print_written(Series.open(series).explore(output, overwrite=overwrite), as_json=as_json)
 
 
