@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, final
@@ -43,7 +42,6 @@ CONVENTIONS: Final[Mapping[str, object]] = {
     "wide": WIDE,
 }
 """What figures and the explorer's charts have in common."""
-FORMATS: Final = ("png", "svg", "pdf")
 DPI: Final = 100
 WIDTH: Final = 8.0
 """Inches; 800 pixels at 100 dots per inch."""
@@ -121,15 +119,17 @@ def finished(figure: Figure, path: str | Path | None, *, dark: bool) -> Figure:
 
 def format_of(path: str | Path) -> str:
     """What the name of a figure's file says, without its point; refused where nothing draws it."""
-    if find_spec("matplotlib") is None:
-        raise MissingExtra("matplotlib", "plot")
+    try:
+        from matplotlib.backend_bases import FigureCanvasBase
+    except ImportError:
+        raise MissingExtra("matplotlib", "plot") from None
     file = Path(path)
     ending = file.suffix.removeprefix(".").lower()
-    if ending not in FORMATS:
+    if ending not in FigureCanvasBase.get_supported_filetypes():
         raise DpgramError(
             "the name of a figure's file must end in its format",
             got=repr(file.name),
-            limit=", ".join(f".{known}" for known in FORMATS),
+            limit=".png, .svg, .pdf",
             remedy=f"Name it {file.stem}.png",
         )
     return ending

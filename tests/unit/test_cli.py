@@ -834,7 +834,7 @@ class TestErrors:
         ("arguments", "words"),
         [
             (["regres", "x.json"], "Did you mean 'regress', 'series'? See: dpgram --help"),
-            (["ledger", "plot", "{l}", "-o", "b.gif"], "limit: .png, .svg, .pdf. Name it b.png"),
+            (["ledger", "plot", "{l}", "-o", "b.txt"], "limit: .png, .svg, .pdf. Name it b.png"),
             (["report", "{r}", "-o", "report.pdf"], "limit: .html, .htm. Name it report.html"),
             (["explore", "{r}", "-o", "page"], "limit: .html, .htm. Name it page.html"),
             (["check", "{d}", "-s", "{s}", "--missing", "mean"], "'--missing': 'mean' is not one of"),

@@ -230,7 +230,7 @@ def verify(
 @app.command()
 def plot(
     ledger: LedgerFile,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The picture to write: PNG, SVG or PDF.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The picture to write: PNG, SVG, PDF …")],
     dark: Annotated[bool, typer.Option("--dark", help="Use light colours on a dark background.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
     as_json: JsonFlag = False,
