@@ -74,6 +74,7 @@ def run(
         print_json(
             {
                 "state": outcome.state,
+                "published_before": outcome.published_before,
                 "written": [str(path) for path in outcome.written],
                 "digests": [release.digest for release in outcome.releases],
             }
@@ -127,6 +128,12 @@ def _print_review(job: Job, review: Review) -> None:
     print_facts(terms(job))
     if review.continued:
         say("\nIt goes on with an earlier run: what was paid is not paid again")
+    if review.published_before and job.series is not None:
+        say(
+            f"\nPeriod {job.series.period!r} of {job.series.file.name} was published before: the run would "
+            "not read this table, and would write the release as it was. If the table is of a new period, "
+            "write another `period` below [series]"
+        )
 
 
 def _print_outcome(job: Job, outcome: Outcome) -> None:
@@ -154,4 +161,5 @@ def _review_as_json(review: Review) -> dict[str, object]:
         "price": None if check.price is None else asdict(check.price),
         "curator_only": {"counts": {name: asdict(each) for name, each in check.counts.items()}},
         "plan": None if review.plan is None else review.plan.to_json(),
+        "published_before": review.published_before,
     }

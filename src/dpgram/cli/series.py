@@ -171,7 +171,7 @@ def publish(
 ) -> None:
     """Publish one more period of a series.
 
-    A period that was published, or drawn before an interrupt, comes back as it was.
+    A period that was published, or drawn before an interrupt, comes back as it was: DATA is not read again.
 
     \b
     Example:
@@ -191,6 +191,7 @@ def publish(
     if output is not None:
         require_writable(output, overwrite=overwrite, inputs=files_of(series), tables=data or ())
     found = Series.open(series)
+    repeated = found.published_before(period)
     counts: list[PolicyCounts] = []
     table: object = asked_table(data, query) if data else None
     release = found.publish(
@@ -199,13 +200,19 @@ def publish(
     if output is not None:
         release.save(output, overwrite=overwrite)
     if as_json:
-        print_json({"period": period, "digest": release.digest, **_facts(found)})
+        print_json(
+            {"period": period, "published_before": repeated, "digest": release.digest, **_facts(found)}
+        )
         return
     say(str(release))
     if counts:
         say("\nFor the curator only (exact counts, not in the release):")
         print_facts(policy_counts(counts[-1]))
-    say(f"\npublished {period}: {len(found.labels)} of {found.periods} periods")
+    done = f"{len(found.labels)} of {found.periods} periods"
+    if repeated:
+        say(f"\n{period} was published before, and nothing has changed: {done}. No table was read")
+    else:
+        say(f"\npublished {period}: {done}")
     if output is not None:
         say(f"wrote {output}")
 

@@ -48,6 +48,12 @@ class Growing:
             if given:
                 raise JobError(f"{what} does not go with [series]", remedy="Leave one of them out")
 
+    def published_before(self) -> bool:
+        """Whether the series has this period already, so that no table would be read."""
+        from dpgram.series import Series
+
+        return self.file.exists() and Series.open(self.file).published_before(self.period)
+
     def open(self, job: Job, note: str) -> Series:
         """The series, created and charged where it is not there yet; refused where it is another one."""
         from dpgram.series import Series

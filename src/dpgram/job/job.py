@@ -54,6 +54,8 @@ class Review:
     """None without `expected` below [rows], or where the table is split into groups or blocks."""
     continued: bool
     """Whether this goes on with an earlier publication: what that has paid is not paid again."""
+    published_before: bool = False
+    """Whether the series has this period already: the run would not read the table."""
 
 
 @final
@@ -66,6 +68,8 @@ class Outcome:
     releases: tuple[Release, ...] = ()
     written: tuple[Path, ...] = ()
     """What this run has written."""
+    published_before: bool = False
+    """Whether the series had this period already: the table was not read."""
 
 
 @final
@@ -252,10 +256,16 @@ class Job:
         with _in_words_of_the_file(self.path):
             book = self._open_ledger()
             continued = book is not None and self._paid(book)
+            repeated = self._published_before()
         found = self.check(progress=progress)
         asked, price = as_mechanism(self.mechanism), found.price
         used = as_mechanism(price.mechanism) if isinstance(asked, Auto) and price is not None else asked
-        return Review(check=found, plan=self._forecast(used), continued=continued)
+        return Review(
+            check=found,
+            plan=self._forecast(used),
+            continued=continued,
+            published_before=repeated,
+        )
 
     def run(
         self,
@@ -323,7 +333,12 @@ class Job:
         from dpgram.publishing import published
 
         if self.series is not None:
-            say(f"publishing {self._named} as period {self.series.period} of {self.series.file.name}")
+            where, repeated = f"{self.series.period} of {self.series.file.name}", self._published_before()
+            say(
+                f"period {where} was published before: {self._named} is not read, and nothing changes there"
+                if repeated
+                else f"publishing {self._named} as period {where}"
+            )
             release = self.series.publish(
                 self, self._table(), engine=self._engine(), note=self._ledger_note(), progress=progress
             )
@@ -331,7 +346,10 @@ class Job:
             saved = (found[0].save(parts[0].release),)
             say(f"wrote {saved[0]}")
             return Outcome(
-                state="published", releases=found, written=saved + self._pages(found, parts, book, say)
+                state="published",
+                releases=found,
+                written=saved + self._pages(found, parts, book, say),
+                published_before=repeated,
             )
         say(f"publishing {self._named} with ε = {self.epsilon:g}, δ = {self.delta:g}")
         with published(
@@ -440,6 +458,9 @@ class Job:
         elif paid is not None and book is not None and book.receipt(paid.receipt_id) != paid:
             found.append(f"the ledger {book.name!r} has no charge for it")
         return found
+
+    def _published_before(self) -> bool:
+        return self.series is not None and self.series.published_before()
 
     def _published_columns(self) -> Schema:
         """Without the columns that group or weigh rows."""

@@ -13,8 +13,9 @@ and one that was not drawn leaves nothing behind but sums that the next try repl
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from importlib.metadata import version
 from itertools import count
@@ -24,7 +25,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpgram.engines.find import find_engine
-from dpgram.errors import DpgramError, OptionsError, ReleaseError
+from dpgram.errors import DpgramError, DpgramWarning, OptionsError, ReleaseError
 from dpgram.files import append, refuse_ledger, write_whole
 from dpgram.noise.factor import coefficients
 from dpgram.privacy.events import GaussianEvent
@@ -198,12 +199,16 @@ def publish(
             secret = stack.enter_context(open_secret(secret_path(path), head_of(path).series))
         except DpgramError:
             if period in (stream := Stream.read(path)).labels:  # which needs no curator
+                _tell_of_a_repeat(period)
                 return stream
             raise
         # Nobody else publishes now; whoever did so a moment ago may have appended a line.
         stream, missing = _continued(path, secret)
+        repeated = published_before(path, stream, period)
         _finish(path, stream)
         if period in stream.labels:
+            if repeated:
+                _tell_of_a_repeat(period)
             return stream
         terms, number = terms_of(stream.head), len(stream.labels) + 1
         _refuse_beyond(stream, number)
@@ -257,6 +262,25 @@ def publish(
             secret.keep_file(number, missing + line, numbers)
             _append(path, line, stream.size)
             return stream.with_period(found, digest, len(line), numbers)
+
+
+def published_before(path: Path, stream: Stream, period: str) -> bool:
+    """Whether an earlier call is done with it; one that was killed before its end is completed now."""
+    if (period,) != stream.labels[-1:]:
+        return period in stream.labels
+    with suppress(DpgramError):  # it is being published: its line is out
+        return period_drawn(path, period_key(stream, len(stream.labels))) is None
+    return True
+
+
+def _tell_of_a_repeat(period: str) -> None:
+    warnings.warn(
+        f"period {period!r} was published before: this table was not read, and nothing has changed. If it "
+        "has the rows of a new period, publish it under another name; late rows of this one go into a later "
+        "period",
+        DpgramWarning,
+        stacklevel=4,
+    )
 
 
 def _refuse_name(period: object) -> None:

@@ -134,9 +134,9 @@ class Series:
         """Publish the rows of one more period: the release of everything up to now.
 
         `data` holds the new rows alone; None is a period of which there are none. A period that was
-        published, or was interrupted after its noise was drawn, comes back as it was, and `data` is not read
-        again: late or corrected rows go into a later period. `report` gets what the curator may know and
-        nobody else: how many rows were read, dropped and left out.
+        published comes back as it was, with a warning, and so does one that was interrupted after its noise
+        was drawn; `data` is not read again: late or corrected rows go into a later period. `report` gets
+        what the curator may know and nobody else: how many rows were read, dropped and left out.
 
         >>> series = dg.Series.create("ward.series", schema, epsilon=1, delta=1e-6, periods=12)
         >>> series.publish(table, "2026-11")
@@ -151,6 +151,19 @@ class Series:
             self.path, data, period, engine=engine, progress=progress, report=report
         )
         return self._stream.release(1, self._stream.number(period))
+
+    def published_before(self, period: str) -> bool:
+        """Whether `publish` would read no table for this name, as the period is out already.
+
+        A period that was interrupted is not: `publish` completes it.
+
+        >>> series.published_before("2026-02"), series.published_before("2026-11")
+        (True, False)
+        """
+        require_publish()
+        from dpgram.series import _curate
+
+        return _curate.published_before(self.path, self._stream, period)
 
     def restore(self, tables: Mapping[str, object], *, engine: str | Engine = "auto") -> None:
         """Make the curator's file again from the tables of all published periods, by their names.

@@ -68,6 +68,50 @@ def test_commands(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert len(dg.Ledger.open(folder / "visits.ledger").history()) == 1
 
 
+def test_new_rows_under_an_old_name_are_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    create = "series create visits.series --schema visits.toml --periods 12 --epsilon 2 --delta 1e-6"
+    assert cli.run([*create.split(), "--unit", "id", "--no-ledger"]) == 0
+    call = "series publish visits.series september.csv --period september"
+    assert cli.run(call.split()) == 0
+    first = capsys.readouterr()
+    assert "published september: 1 of 12 periods" in first.out
+    assert "published before" not in first.out + first.err
+    before = (folder / "visits.series").read_bytes()
+    call = "series publish visits.series october.csv --period september"
+    assert cli.run(call.split()) == 0
+    again = capsys.readouterr()
+    assert "september was published before, and nothing has changed: 1 of 12" in " ".join(again.out.split())
+    assert "published september:" not in again.out
+    assert "warning: period 'september' was published before" in again.err
+    assert cli.run([*call.split(), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["published_before"] is True
+    call = "series publish visits.series october.csv --period october --json"
+    assert cli.run(call.split()) == 0
+    assert json.loads(capsys.readouterr().out)["published_before"] is False
+    assert (folder / "visits.series").read_bytes().startswith(before)
+
+
+def test_a_job_with_an_old_period_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["run", "september-job.toml", "--dry-run", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["published_before"] is False
+    assert cli.run(["run", "september-job.toml", "--yes", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["published_before"] is False
+    mistyped = JOB.format(month="october", periods=12).replace('period = "october"', 'period = "september"')
+    (folder / "october-job.toml").write_text(mistyped)
+    assert cli.run(["run", "october-job.toml", "--dry-run"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "Period 'september' of visits.series was published before" in said
+    assert "write another `period` below [series]" in said
+    assert cli.run(["run", "october-job.toml", "--yes"]) == 0
+    done = capsys.readouterr()
+    assert "publishing october.csv" not in done.err
+    assert "september of visits.series was published before: october.csv is not read" in done.err
+    assert dg.load("until-october.dpgram.json") == dg.load("until-september.dpgram.json")
+    (folder / "until-october.dpgram.json").unlink()
+    assert cli.run(["run", "october-job.toml", "--yes", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["published_before"] is True
+
+
 @pytest.mark.parametrize(
     "name", ["", ".NOT-PRIVATE", ".NOT-PRIVATE.restored", ".unfinished-0123456789abcdef"]
 )

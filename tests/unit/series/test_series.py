@@ -22,6 +22,7 @@ from dpgram.errors import (
     AnalysisError,
     BudgetExceeded,
     DpgramError,
+    DpgramWarning,
     GuaranteeError,
     OptionsError,
     ReleaseError,
@@ -390,9 +391,18 @@ class TestRepeats:
     def test_a_period_published_twice_is_the_same_release(self, tmp_path: Path) -> None:
         series = seeded(tmp_path / "a.series", [people(0, 200), people(200, 200)])
         before = series.path.read_bytes()
-        assert series.publish(people(0, 5), "m1") == series.total(1)
-        assert series.publish(None, "m2") == series.total(2)
+        assert not series.published_before("m3")
+        for number, table in ((1, people(0, 5)), (2, None)):
+            assert series.published_before(f"m{number}")
+            with pytest.warns(DpgramWarning, match=f"'m{number}' was published before: this table was not"):
+                assert series.publish(table, f"m{number}") == series.total(number)
         assert series.path.read_bytes() == before
+
+    def test_a_repeat_without_the_curators_file_is_told(self, tmp_path: Path) -> None:
+        series = seeded(tmp_path / "a.series", [people(0, 200)])
+        (tmp_path / "a.series.NOT-PRIVATE").unlink()
+        with pytest.warns(DpgramWarning, match="'m1' was published before"):
+            assert series.publish("nowhere.csv", "m1") == series.total(1)
 
     def test_what_was_drawn_before_an_interrupt_is_what_is_published(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -424,7 +434,11 @@ class TestRepeats:
             with pytest.raises(OptionsError, match=f"'m{number}' was begun and interrupted"):
                 series.publish(people(9_000, 300), "other", engine=ENGINE, progress=False)
             # Other rows, or none: what was drawn stays, and they are not read.
-            series.publish(people(0, 5), f"m{number}", engine=ENGINE, progress=False)
+            assert not series.published_before(f"m{number}")
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                series.publish(people(0, 5), f"m{number}", engine=ENGINE, progress=False)
+            assert not [each for each in told if "published before" in str(each.message)]
             assert Stream.read(series.path).periods[-1].cells == drawn[-1]
             assert len(drawn) == number
         assert [len(each.people) for each in kept(series)] == [300, 300]
@@ -464,7 +478,11 @@ class TestRepeats:
             series.publish(people(0, 200), "m1", engine=ENGINE, progress=False)
         assert len(names(tmp_path)) == 3
         before = series.path.read_bytes()
-        series.publish(people(0, 200), "m1", engine=ENGINE, progress=False)
+        assert not series.published_before("m1")
+        with warnings.catch_warnings():  # it is completed, no repeat
+            warnings.simplefilter("error")
+            series.publish(people(0, 200), "m1", engine=ENGINE, progress=False)
+        assert series.published_before("m1")
         assert names(tmp_path) == ["a.series", "a.series.NOT-PRIVATE"]
         assert series.path.read_bytes() == before
 
