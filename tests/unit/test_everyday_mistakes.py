@@ -108,6 +108,12 @@ IN_PYTHON = [
         "a file that is not there", lambda: publish("b.csv"), "no file or folder 'b.csv'", "Check the path"
     ),
     Mistake("an unknown format", lambda: publish("taken.json"), "format of the file 'taken.json'", "Convert"),
+    Mistake(
+        "a file twice", lambda: publish(["a.csv", "a.csv"]), "counted twice; got 'a.csv'", "every file once"
+    ),
+    Mistake(
+        "a file and its pattern", lambda: publish(["a.csv", "*.csv"]), "counted twice", "every file once"
+    ),
     Mistake("no such column", lambda: publish({"x": [1.0]}), "'y'", "Correct the names"),
     Mistake("a schema as a path", lambda: publish(schema="a.toml"), "needs a Schema", "Schema.from_file"),
     Mistake("rows as a number", lambda: publish(rows=5), "who is protected", "rows=Rows(expected=10_000)"),
@@ -215,6 +221,10 @@ ON_THE_COMMAND_LINE = [
     Command(f"{FULL} --adjacency replace-one", "add-remove neighbours", "--adjacency add-remove"),
     Command(FULL.replace("a.csv", "b.csv"), "no file or folder 'b.csv'", "Check the path"),
     Command(FULL.replace("a.csv", "https://x.org/a.csv"), "is not fetched", "Download the file"),
+    Command(
+        FULL.replace("a.csv", "a.csv ./a.csv"), "the same rows would be counted twice", "every file once"
+    ),
+    Command("gram a.csv a.csv -s a.toml -p a.partial", "counted twice; got 'a.csv' twice", "every file once"),
     Command(FULL.replace("a.toml", "b.toml"), "'b.toml' cannot be read", "dpgram schema"),
     Command(f"{FULL} --mechanism gausian", "gausian", "Did you mean 'gaussian'?"),
     Command(f"{FULL} --unit-rows 2", "unit", "--unit"),
@@ -286,6 +296,7 @@ IN_A_JOB_FILE = [
     Line('"a.ledger"', '"b.ledger"', "there is no ledger b.ledger", "dpgram ledger create"),
     Line('"a.ledger"', '"persons.ledger"', "protects", 'unit = "id"'),
     Line('file = "a.csv"', 'file = "b.csv"', "no file or folder", "Check the path"),
+    Line('file = "a.csv"', 'file = ["a.csv", "*.csv"]', "counted twice", "every file once"),
     Line("[outputs]", "[output]", "no section or key 'output'", "Did you mean 'outputs'?"),
     Line('"new.json"', '"taken.json"', "taken.json is there already", "another `release`"),
     Line('missing = "drop"', 'unit = "x"', "'x' identifies", "Leave it out"),

@@ -544,3 +544,51 @@ def test_a_title_is_told_by_the_starter_schema(mark: str, tmp_path: Path) -> Non
 
 def test_quoted_returns_in_a_name_are_part_of_it(tmp_path: Path) -> None:
     assert list(column_types(text(tmp_path, b'"a\rb",c\r\n1,2\r\n'))) == ["a\rb", "c"]
+
+
+class TestTheSameFileTwice:
+    """All its rows would count twice: refused by its identity, before anything is read."""
+
+    @pytest.fixture
+    def folder(self, tmp_path: Path) -> Path:
+        (tmp_path / "parts").mkdir()
+        for name in ("one", "two"):
+            (tmp_path / "parts" / f"{name}.csv").write_text("age\n1\n2\n")
+            pq.write_table(pa.table({"age": [1.0, 2.0]}), tmp_path / "parts" / f"{name}.parquet")
+        return tmp_path / "parts"
+
+    @pytest.mark.parametrize(
+        ("given", "said"),
+        [
+            (["one.csv", "one.csv"], "one.csv' twice"),
+            (["two.csv", "one.csv", "../parts/two.csv"], "which are one file"),
+            (["one.csv", "*.csv"], "one.csv' twice"),
+            ([".", "one.parquet"], "one.parquet' twice"),
+        ],
+    )
+    def test_in_a_list(self, given: list[str], said: str, folder: Path) -> None:
+        error = refusal([f"{folder}/{name}" for name in given])
+        assert error.what == "the same rows would be counted twice"
+        assert said in str(error.got)
+
+    @pytest.mark.parametrize("link", [os.link, os.symlink])
+    @pytest.mark.parametrize("given", ["", "/*.parquet", "/*.csv"])
+    def test_by_a_link(self, link: Callable[[Path, Path], None], given: str, folder: Path) -> None:
+        for ending in ("csv", "parquet"):
+            link(folder / f"one.{ending}", folder / f"three.{ending}")
+        assert "which are one file" in str(refusal(f"{folder}{given}"))
+
+    def test_behind_addresses(self, folder: Path) -> None:
+        address = f"file://{folder}/one.parquet"
+        assert "counted twice" in str(refusal([address, address]))
+        assert "counted twice" in str(refusal([address, f"file://{folder}/*.parquet"]))
+        read_all([address, f"file://{folder}/two.parquet"], ("age",), 0)
+
+    def test_copies_are_other_files(self, folder: Path) -> None:
+        read_all([str(folder / "one.csv"), str(folder / "two.csv")], ("age",), 2)
+
+    def test_a_value_in_the_name_of_a_folder_is_not_shown(self, tmp_path: Path) -> None:
+        place = tmp_path / f"name={SECRET}"
+        place.mkdir()
+        file = written(wide(), place)
+        assert "name=…" in str(refusal([file, file]))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import glob
 import itertools
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Hashable, Iterable
 from pathlib import Path, PurePath
 from typing import Any, Literal
 
@@ -42,6 +43,7 @@ def find_files(data: str | Path | list[Any]) -> tuple[list[Path], Format, str]:
         label = f"{len(paths)} files"
     if not paths:
         raise SourceError("the list of files is empty", remedy="Name at least one file.")
+    refuse_same_file((file_identity(path), shown_path(path)) for path in paths)
     formats = {file_format(path) for path in paths}
     if len(formats) > 1:
         raise SourceError(
@@ -50,6 +52,30 @@ def find_files(data: str | Path | list[Any]) -> tuple[list[Path], Format, str]:
             remedy="Read one format at a time.",
         )
     return paths, formats.pop(), label
+
+
+def refuse_same_file(files: Iterable[tuple[Hashable, str]]) -> None:
+    """No file may be there twice, by whatever name: all its rows would count twice, beyond the promise."""
+    seen: dict[Hashable, str] = {}
+    for identity, name in files:
+        if identity in seen:
+            both = f"{seen[identity]!r} and {name!r}, which are one file"
+            raise SourceError(
+                "the same rows would be counted twice",
+                got=f"{name!r} twice" if seen[identity] == name else both,
+                remedy="Name every file once: a pattern or folder may hold it already, or a link to it.",
+            )
+        seen[identity] = name
+
+
+def file_identity(path: Path) -> Hashable:
+    """Equal for two names of one file, be they links or other ways to write a path."""
+    try:
+        found = path.stat()
+    except (OSError, ValueError):
+        found = None
+    # Some file systems number nothing.
+    return (found.st_dev, found.st_ino) if found is not None and found.st_ino else os.path.realpath(path)
 
 
 def file_format(path: Path) -> Format:

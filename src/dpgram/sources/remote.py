@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from glob import has_magic
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any, final
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ import pyarrow.fs as pafs
 
 from dpgram.errors import MissingExtra, SourceError
 from dpgram.sources.base import attempt
-from dpgram.sources.files import shown_path
+from dpgram.sources.files import file_identity, refuse_same_file, shown_path
 
 FAILURES = (pa.ArrowException, OSError, ValueError, ImportError)
 SUFFIXES = (".parquet", ".parq", ".pq")
@@ -31,6 +32,13 @@ class RemoteFile:
     def name(self) -> str:
         """The last part of the path."""
         return PurePosixPath(self.path).name
+
+    @property
+    def identity(self) -> Hashable:
+        """Equal for the same file; of this machine's files also under another name."""
+        if isinstance(self.filesystem, pafs.LocalFileSystem):
+            return file_identity(Path(self.path))
+        return self.filesystem.type_name, self.path
 
     def unreadable(self, failure: BaseException) -> SourceError:
         """An error for a file that cannot be read, without the reader's own words: they may quote a value."""
@@ -53,8 +61,12 @@ def is_remote(data: object) -> bool:
 
 def find_remote(data: str | list[str]) -> list[RemoteFile]:
     """The Parquet files that the addresses mean, in a fixed order."""
-    if isinstance(data, list):
-        return [file for address in data for file in find_remote(address)]
+    found = [file for address in ([data] if isinstance(data, str) else data) for file in _found(address)]
+    refuse_same_file((file.identity, shown_path(PurePosixPath(file.path))) for file in found)
+    return found
+
+
+def _found(data: str) -> list[RemoteFile]:
     scheme, _, rest = data.partition("://")
     parts = rest.split("/")
     fixed = next((place for place, part in enumerate(parts) if has_magic(part)), len(parts))

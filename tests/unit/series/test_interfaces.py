@@ -91,6 +91,18 @@ def test_new_rows_under_an_old_name_are_told(folder: Path, capsys: pytest.Captur
     assert (folder / "visits.series").read_bytes().startswith(before)
 
 
+def test_a_file_twice_is_no_period(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    series = dg.Series.create(
+        "visits.series", SCHEMA, epsilon=2, delta=1e-6, periods=12, rows=dg.Rows(unit="id")
+    )
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    call = "series publish visits.series october.csv *.csv --period october"
+    assert cli.run(call.split()) == 2
+    assert "the same rows would be counted twice" in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert series.publish("october.csv", "october", progress=False) == series.total()
+
+
 def test_a_job_with_an_old_period_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["run", "september-job.toml", "--dry-run", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["published_before"] is False
