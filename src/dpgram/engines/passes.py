@@ -351,7 +351,7 @@ def sums_or_raise(outcome: Outcome, work: Pass) -> Sums:
     if isinstance(outcome, Failed):
         raise outcome.error()
     if all(found.counts.rows_used == 0 for found in outcome):
-        remedy = "Check the column names, types, levels and missing values against the schema"
+        remedy = _why_nothing_counts(outcome[0].counts)
         if work.strict:
             raise DataError("no row of the data was usable", remedy=remedy)
         what = "no row of the data was usable: the release will hold noise alone"
@@ -359,3 +359,15 @@ def sums_or_raise(outcome: Outcome, work: Pass) -> Sums:
         with contextlib.suppress(DpgramWarning):
             warnings.warn(f"{what}. {remedy}", DpgramWarning, stacklevel=3)
     return outcome
+
+
+def _why_nothing_counts(counts: PolicyCounts) -> str:
+    """For the curator's screen; with exact counts."""
+    usual = "Check the column names, types, levels and missing values against the schema"
+    if not counts.rows_left_out:
+        return usual
+    people = (
+        f"{counts.rows_left_out:,} of {counts.rows_read:,} rows are of persons who have counted already and "
+        "may not count in this period: is this the right file?"
+    )
+    return people if counts.rows_left_out == counts.rows_read else f"{people} {usual}"

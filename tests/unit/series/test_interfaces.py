@@ -103,6 +103,23 @@ def test_a_file_twice_is_no_period(folder: Path, capsys: pytest.CaptureFixture[s
     assert series.publish("october.csv", "october", progress=False) == series.total()
 
 
+@pytest.mark.parametrize(("extra", "usual"), [("", False), (",5,1\n", True)])
+def test_a_table_of_people_who_have_counted_is_told(
+    extra: str, usual: bool, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dg.Series.create("visits.series", SCHEMA, epsilon=2, delta=1e-6, periods=12, rows=dg.Rows(unit="id"))
+    for month in ("september", "october"):
+        csv.write_csv(people(0, 1_000), f"{month}.csv")
+    (folder / "october.csv").write_text((folder / "october.csv").read_text() + extra)
+    for month in ("september", "october"):
+        assert cli.run(["series", "publish", "visits.series", f"{month}.csv", "--period", month]) == 0
+        told = capsys.readouterr().err
+        assert ("of persons who have counted already" in told) == (month == "october")
+    assert f"1,000 of 1,00{len(extra) and 1} rows are of persons" in told
+    assert "is this the right file?" in told
+    assert ("Check the column names" in told) == usual
+
+
 def test_a_job_with_an_old_period_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["run", "september-job.toml", "--dry-run", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["published_before"] is False
