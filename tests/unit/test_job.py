@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sqlite3
 from dataclasses import fields, replace
 from pathlib import Path
@@ -163,8 +164,27 @@ class TestFile:
 
     def test_no_ledger_yet(self, folder: Path) -> None:
         (folder / "people.ledger").unlink()
-        with pytest.raises(LedgerError, match="dpgram ledger create"):
+        with pytest.raises(LedgerError, match="dpgram ledger create") as caught:
             job_of(folder).run()
+        assert "--unit" not in str(caught.value)
+        assert "--adjacency" not in str(caught.value)
+
+    @pytest.mark.parametrize("unit", ["id", "patient id"])
+    def test_the_ledger_that_it_asks_for_is_the_one_it_takes(
+        self, folder: Path, unit: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        (folder / "people.ledger").unlink()
+        (folder / "people.csv").write_text(ROWS.replace("id", unit))
+        job_of(
+            folder,
+            ('missing = "drop"', f'missing = "drop"\nunit = "{unit}"\nexpected = 100'),
+            ("delta = 1e-6", 'delta = 1e-6\nadjacency = "replace-one"'),
+        )
+        assert command(["run", str(folder / "job.toml"), "--dry-run"]) == 2
+        line = capsys.readouterr().err.partition("Create it once: dpgram ")[2].partition(", or write")[0]
+        told = line.replace("NAME", "people").replace("--epsilon TOTAL", "--epsilon 3")
+        assert command(shlex.split(told.replace("--delta TOTAL", "--delta 1e-5"))) == 0
+        assert command(["run", str(folder / "job.toml"), "--dry-run"]) == 0
 
 
 class TestRun:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -531,10 +532,12 @@ class Job:
         if self.ledger is None:
             return None
         if not self.ledger.exists():
+            unit = "" if self.rows.unit is None else f" --unit {shlex.quote(str(self.rows.unit))}"
+            other = "" if self.adjacency == "add-remove" else f" --adjacency {self.adjacency}"
             raise LedgerError(
                 f"there is no ledger {self.ledger}",
-                remedy=f"Create it once: dpgram ledger create {self.ledger} --name NAME --epsilon TOTAL "
-                "--delta TOTAL, or write ledger = false to keep no count",
+                remedy=f"Create it once: dpgram ledger create {shlex.quote(str(self.ledger))} --name NAME "
+                f"--epsilon TOTAL --delta TOTAL{unit}{other}, or write ledger = false to keep no count",
             )
         return Ledger.open(self.ledger)
 
