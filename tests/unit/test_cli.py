@@ -681,6 +681,23 @@ class TestLedger:
         ).json
         assert pure["currency"] == "epsilon"
 
+    @pytest.mark.parametrize(
+        ("epsilon", "delta", "words"),
+        [
+            (1000, 1e-6, ["epsilon = 1000 lets one row", "values above 10 protect little"]),
+            (1, 0.9, ["delta = 0.9 is a chance of failing outright", "rarely wanted"]),
+            (10, 1e-4, []),
+        ],
+    )
+    def test_a_budget_that_protects_little_is_told(
+        self, run: Any, tmp_path: Path, epsilon: float, delta: float, words: list[str]
+    ) -> None:
+        terms = ("--name", "b", "--epsilon", epsilon, "--delta", delta, "--json")
+        created = run("ledger", "create", tmp_path / "b.ledger", *terms)
+        assert created.json["epsilon"] == epsilon
+        assert ("warning" in created.err) == bool(words)
+        assert all(each in created.err for each in words)
+
     def test_a_ledger_for_persons(self, run: Any, tmp_path: Path) -> None:
         (tmp_path / "t.csv").write_text("id,x\n1,0.5\n1,0.2\n2,0.1\n")
         (tmp_path / "t.toml").write_text('[[columns]]\nkind = "numeric"\nname = "x"\nlow = 0\nhigh = 1\n')
