@@ -280,8 +280,10 @@ class TestRun:
     @pytest.mark.parametrize("name", ["people.dpgram.json", "people.html"])
     def test_files_of_others_are_left_alone(self, folder: Path, name: str) -> None:
         (folder / name).write_text("mine")
-        with pytest.raises(JobError, match="already"):
-            job_of(folder).run(progress=False)
+        job = job_of(folder)
+        for look in (job.review, job.run):
+            with pytest.raises(JobError, match="already"):
+                look(progress=False)
         assert (folder / name).read_text() == "mine"
         assert charges(folder) == 0
 
@@ -304,10 +306,26 @@ class TestRun:
         if name == "other.json":
             changes.append(("[outputs]", '[outputs]\nregistry = "../' + folder.name + '/other.json"'))
         before = (folder / "people.csv").read_bytes()
-        with pytest.raises(DpgramError, match=words):
-            job_of(folder, *changes).run(progress=False)
+        job = job_of(folder, *changes)
+        for look in (job.review, job.run):
+            with pytest.raises(DpgramError, match=words):
+                look(progress=False)
         assert charges(folder) == 0
         assert (folder / "people.csv").read_bytes() == before
+
+    @pytest.mark.parametrize("kind", ["release", "explorer", "report"])
+    def test_a_dry_run_refuses_a_place_that_the_run_would_refuse(
+        self, folder: Path, kind: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        job_of(folder, (f'{kind} = "', f'{kind} = "no-such-folder/'))
+        before = {path.name: path.read_bytes() for path in folder.iterdir()}
+        said = []
+        for how in ("--dry-run", "--yes"):
+            assert command(["run", str(folder / "job.toml"), how]) == 2
+            said.append(capsys.readouterr().err.strip().splitlines()[-1])
+        assert "in a folder that exists" in said[0]
+        assert said[0] == said[1]
+        assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
     @pytest.mark.filterwarnings("ignore:a publication with these options was interrupted")
     def test_an_interrupted_run_is_continued(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -330,15 +348,18 @@ class TestRun:
         assert job.run(progress=False).state == "finished"
 
     def test_a_finished_job_is_not_priced_again(self, folder: Path) -> None:
-        """The ledger has nothing left; another job in its place is refused for that."""
+        """The ledger has nothing left for another job."""
         (folder / "people.ledger").unlink()
         dg.Ledger.create(folder / "people.ledger", name="people", epsilon=1, delta=1.1e-6)
         job = job_of(folder)
         assert not job.review(progress=False).continued
         job.run(progress=False)
         assert job.review(progress=False).continued
+        other = job_of(folder, ("epsilon = 1", "epsilon = 0.5"))
         with pytest.raises(BudgetExceeded):
-            job_of(folder, ("epsilon = 1", "epsilon = 0.5")).review(progress=False)
+            other.check(progress=False)
+        with pytest.raises(JobError, match="a release of another job: epsilon is 1"):
+            other.review(progress=False)
 
     def test_a_refusal_of_the_ledger_comes_with_the_check(self, folder: Path) -> None:
         with pytest.raises(BudgetExceeded, match="Nothing was spent"):

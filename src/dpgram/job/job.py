@@ -256,7 +256,8 @@ class Job:
         require_publish()
         with _in_words_of_the_file(self.path):
             book = self._open_ledger()
-            continued = book is not None and self._paid(book)
+            _, done = self._checked_before(book)
+            continued = book is not None and (done is not None or self._interrupted(book))
             repeated = self._published_before()
         found = self.check(progress=progress)
         asked, price = as_mechanism(self.mechanism), found.price
@@ -297,24 +298,14 @@ class Job:
         require_publish()
         say = announce or _silent
         with _in_words_of_the_file(self.path):
-            if self.series is not None:
-                self.series.refuse_beside(self)
-            parts = self.outputs.for_parts(self.schema, self._by)
-            outputs = [path for part in parts for path in (part.release, *part.pages.values())]
-            refuse_inputs(outputs, self._inputs())
             book, key = self._open_ledger(), self._open_key()
-            continued = book is not None and self._interrupted(book)
-            done = None if continued else self._finished(parts, book)
+            parts, done = self._checked_before(book)
             if done is not None:
                 return Outcome(
                     state="finished",
                     releases=done,
                     written=self._signed_later(done, parts, key) + self._pages(done, parts, book, say),
                 )
-            if not continued:
-                refuse_taken(outputs)
-            if self.series is not None:
-                self.series.refuse_another(self)
         say(f"checking {self._named}: every row is read, nothing is spent")
         review = self.review(progress=progress)
         if accept is not None and not accept(review):
@@ -410,6 +401,21 @@ class Job:
                     written.append(writers[kind](path))
                     say(f"wrote {path}")
         return tuple(written)
+
+    def _checked_before(self, book: Ledger | None) -> tuple[tuple[Outputs, ...], tuple[Release, ...] | None]:
+        """What it writes, unless something is in the way; and what an earlier run has made of it."""
+        if self.series is not None:
+            self.series.refuse_beside(self)
+        parts = self.outputs.for_parts(self.schema, self._by)
+        outputs = [path for part in parts for path in (part.release, *part.pages.values())]
+        refuse_inputs(outputs, self._inputs())
+        continued = book is not None and self._interrupted(book)
+        done = None if continued else self._finished(parts, book)
+        if done is None and not continued:
+            refuse_taken(outputs)
+        if done is None and self.series is not None:
+            self.series.refuse_another(self)
+        return parts, done
 
     def _finished(self, parts: tuple[Outputs, ...], book: Ledger | None) -> tuple[Release, ...] | None:
         """What an earlier run has made of this job; refused where the files are of another job."""

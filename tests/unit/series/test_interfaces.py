@@ -240,8 +240,10 @@ def test_a_job_that_would_create_another_series_is_refused(
     assert old in text
     (folder / "job.toml").write_text(text.replace(old, new))
     before = (folder / "visits.series").read_bytes()
-    with pytest.raises(JobError, match=words):
-        dg.Job.from_file(folder / "job.toml").run(progress=False)
+    job = dg.Job.from_file(folder / "job.toml")
+    for look in (job.review, job.run):
+        with pytest.raises(JobError, match=words):
+            look(progress=False)
     assert (folder / "visits.series").read_bytes() == before
 
 
