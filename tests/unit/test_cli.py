@@ -18,6 +18,7 @@ import typer
 
 import dpgram
 from dpgram import cli
+from dpgram.cli._numbers import point_mistake
 from dpgram.demo import insurance
 from dpgram.privacy.ledger import Ledger
 from dpgram.privacy.sampling.entropy import SeededEntropy
@@ -834,7 +835,21 @@ class TestErrors:
             ("plan -s a --rows 9 --epsilon 1 --delta 0,1", "--delta must be a number; got '0,1'. Write 0.1."),
             ("regress a b --level ,95", "--level must be a number; got ',95'. Write 0.95."),
             ("regress a b --level 1,5e-3", "Write 1.5e-3."),
-            ("plan -s a --epsilon 1 --rows 6,000", "--rows must be a whole number; got '6,000'. Write 6000."),
+            ("plan -s a --epsilon 1 --rows 6,000", "must be a whole number; got '6,000'. Write 6000 or 6."),
+            ("plan -s a --epsilon 1 --rows 12.000", "'12.000'. Write 12000 or 12. See: dpgram plan --help"),
+            ("plan -s a --epsilon 1 --rows=6.500", "got '6.500'. Write 6500."),
+            ("plan -s a --epsilon 1 --rows 5.0", "got '5.0'. Write 5."),
+            ("plan -s a --epsilon 1 --rows 12.000,00", "must be a whole number; got '12.000,00'. See:"),
+            ("publish a -s a --epsilon 1 -o b --rows 12.000", "--help. Nothing was spent"),
+            ("publish a -s a --epsilon 1 -o b --unit-rows 2.0", "--unit-rows must be a whole number"),
+            (
+                "series create a -s a --epsilon 1 --periods 1.000",
+                "Write 1000 or 1. See: dpgram series create",
+            ),
+            ("series plan --periods 60 --participations 1.", "--participations must be a whole number"),
+            ("ledger plan --releases 1.000", "--releases must be a whole number"),
+            ("demo --people 2.000", "--people must be a whole number; got '2.000'. Write 2000 or 2."),
+            ("audit --runs 1.000", "--runs must be a whole number"),
             ("plan -s a --epsilon 1 --rows 1.234.567", "Write 1234567."),
             ("plan -s a --epsilon 1 --rows 1e4", "got '1e4'. Write 10000."),
             ("plan -s a --epsilon 1 --rows 6.5", "--rows must be a whole number; got '6.5'. See:"),
@@ -1041,3 +1056,16 @@ class TestOutputsThatAreInputs:
         assert (folder / "page.html").read_text() == "old"
         assert run("explore", "people.json", "-o", "page.html", "--overwrite").code == 0
         assert run("sign", "people.json", "--key", "key.pem").code == 0  # in place, as its help says
+
+
+def test_every_whole_number_refuses_a_point(run: Any) -> None:
+    """Whatever takes a whole number, by what its help says."""
+    asked = 0
+    for name in COMMANDS:
+        shown = run(*name.split()[1:], "--help").out
+        for flag in re.findall(r"(--[\w-]+) +<int", shown):
+            told = point_mistake(typer.main.get_command(cli.app), [*name.split()[1:], flag, "1.000"])
+            assert told is not None
+            assert told.startswith(f"{flag} must be a whole number; got '1.000'")
+            asked += 1
+    assert asked >= 20

@@ -29,7 +29,7 @@ from dpgram.cli import (
     wizard,
 )
 from dpgram.cli._help import unfold
-from dpgram.cli._numbers import number_mistake
+from dpgram.cli._numbers import number_mistake, point_mistake
 from dpgram.cli.console import WIDTH, JsonFlag, print_json, say
 from dpgram.cli.plugins import Commands
 from dpgram.errors import DpgramError
@@ -120,7 +120,11 @@ def run(arguments: list[str]) -> int:
         warnings.simplefilter("default")
         warnings.showwarning = _show_warning
         try:
-            code = typer.main.get_command(app).main(arguments, prog_name="dpgram", standalone_mode=False)
+            commands = typer.main.get_command(app)
+            mistake = point_mistake(commands, arguments)
+            if mistake is not None:
+                return _refuse(mistake + _nothing_spent(arguments))
+            code = commands.main(arguments, prog_name="dpgram", standalone_mode=False)
         except curate.InterruptedAfterCharge:
             return _interrupted()
         except (typer.Abort, KeyboardInterrupt):
@@ -131,12 +135,12 @@ def run(arguments: list[str]) -> int:
                 problem.say_nothing_was_spent()
             return _refuse(str(problem))
         except _COMMAND_LINE_ERROR as problem:
-            return _refuse(_usage(problem) + (". Nothing was spent" if _spends(arguments) else ""))
+            return _refuse(_usage(problem) + _nothing_spent(arguments))
         except OSError as problem:
             where = "" if problem.filename is None else f"{problem.filename}: "
             return _refuse(f"{where}{problem.strerror or type(problem).__name__}")
     if code == INTERRUPTED:
-        return _interrupted(". Nothing was spent" if _spends(arguments) else "")
+        return _interrupted(_nothing_spent(arguments))
     return code if isinstance(code, int) else 0
 
 
@@ -148,6 +152,10 @@ def _interrupted(told: str = "") -> int:
 def _spends(arguments: Sequence[str]) -> bool:
     """Whether the command is one that could have charged a ledger."""
     return bool(arguments) and (arguments[0] in ("publish", "run") or arguments[:2] == ["series", "create"])
+
+
+def _nothing_spent(arguments: Sequence[str]) -> str:
+    return ". Nothing was spent" if _spends(arguments) else ""
 
 
 def _refuse(message: str) -> int:

@@ -2,19 +2,57 @@
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any, get_args, get_type_hints
+
+
+def point_mistake(root: Any, arguments: Sequence[str]) -> str | None:
+    """What to say of a whole number with a point or comma; None where there is none.
+
+    Typer reads 12.000 as twelve, and whoever writes it may mean twelve thousand: neither is taken. `root` has
+    all commands.
+    """
+    command, path, rest = root, "dpgram", list(arguments)
+    while rest and rest[0] in getattr(command, "commands", {}):
+        command, path, rest = command.commands[rest[0]], f"{path} {rest[0]}", rest[1:]
+    options = _whole_options(command)
+    for place, text in enumerate(rest[: rest.index("--") if "--" in rest else None]):
+        option, sign, given = text.partition("=")
+        if option in options and not sign:
+            given = rest[place + 1] if place + 1 < len(rest) else ""
+        if option in options and re.fullmatch(r"[+-]?[0-9]*[.,][0-9.,]*", given.strip()):
+            return f"{_told(option, given, whole=True)}. See: {path} --help"
+    return None
+
+
+def _whole_options(command: Any) -> set[str]:
+    """The flags of a command that take a whole number, by the types of its function."""
+    function = getattr(command, "callback", None)
+    if function is None:
+        return set()
+    hints = get_type_hints(inspect.unwrap(function))
+    return {
+        flag
+        for each in command.params
+        if hints.get(each.name) is int or int in get_args(hints.get(each.name))
+        for flag in each.opts
+    }
 
 
 def number_mistake(problem: BaseException) -> str | None:
     """What to say of a value that is not read as a number; None for every other mistake."""
     option = next(iter(getattr(getattr(problem, "param", None), "opts", ())), "a value")
     for kind, given in _refused(problem):
-        whole = kind.startswith("int_")
-        meant = _meant(given, whole=whole)
-        remedy = "" if meant is None else f". Write {meant}"
-        return f"{option} must be a {'whole number' if whole else 'number'}; got {given!r:.100}{remedy}"
+        return _told(option, given, whole=kind.startswith("int_"))
     return None
+
+
+def _told(option: str, given: str, *, whole: bool) -> str:
+    meant = _meant(given, whole=whole)
+    remedy = "" if meant is None else f". Write {meant}"
+    return f"{option} must be a {'whole number' if whole else 'number'}; got {given!r:.100}{remedy}"
 
 
 def _refused(problem: BaseException) -> Iterator[tuple[str, str]]:
@@ -30,8 +68,12 @@ def _refused(problem: BaseException) -> Iterator[tuple[str, str]]:
 
 
 def _meant(given: str, *, whole: bool) -> str | None:
-    """The number as it is to be written, where it is clear: 1.5 for 1,5, and 6000 for 6,000 rows."""
+    """The number as it is to be written: 1.5 for 1,5, 6500 for 6,500 rows, and 6000 or 6 for 6,000."""
     text = given.strip()
+    nothing_behind = re.fullmatch(r"([+-]?[0-9]+)[,.](0*)", text) if whole else None
+    if nothing_behind is not None:
+        plain, zeros = nothing_behind.groups()
+        return f"{plain}000 or {plain}" if zeros == "000" and len(plain) <= len("999") else plain
     if re.fullmatch(r"[0-9]{1,3}(?:([,.'’_\s])[0-9]{3})(?:\1[0-9]{3})*", text) and (
         whole or len(re.findall(r"[,.'’_\s]", text)) > 1
     ):
