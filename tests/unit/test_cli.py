@@ -242,6 +242,21 @@ class TestCurator:
         assert counts["encoded_columns"] == 15
         assert {path.name: path.read_bytes() for path in made.iterdir()} == before
 
+    def test_check_takes_several_files_as_publish_does(self, run: Any, made: Path, tmp_path: Path) -> None:
+        other = tmp_path / "other.parquet"
+        other.write_bytes((made / "people.parquet").read_bytes())
+        both = run("check", made / "people.parquet", other, "-s", made / "people.toml", "--json").json
+        assert both["curator_only"]["counts"]["rows_read"] == 6_000
+        twice = run("check", other, other, "-s", made / "people.toml")
+        assert twice.code == 2
+        assert "the same rows would be counted twice" in twice.err
+
+    def test_the_help_of_radius_does_not_deny_the_learnt_one(self, run: Any) -> None:
+        for name in ("check", "publish", "gram", "plan", "series create"):
+            shown = re.sub(r"[^\w.;]+", " ", run(*name.split(), "--help").out)
+            assert "by default nothing is clipped" not in shown
+            assert "adaptive release learns one" in shown
+
     def test_publish_charges_and_writes(self, run: Any, made: Path, tmp_path: Path) -> None:
         ledger = Ledger.create(tmp_path / "a.ledger", name="a", epsilon=1.0, delta=1e-6)
         output = tmp_path / "a.dpgram.json"

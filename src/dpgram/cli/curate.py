@@ -139,7 +139,12 @@ def codebook(
 
 
 def check(
-    data: Data,
+    data: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="DATA...", help="Files, a folder or a glob; with --query a database, or env:NAME."
+        ),
+    ],
     schema: SchemaFile,
     epsilon: Annotated[
         float | None, typer.Option(help="ε of the release to come: tells its price as well.")
@@ -187,7 +192,7 @@ def check(
     from dpgram.rows import Rows
     from dpgram.schema import Schema
 
-    table, declared = asked_table([data], query), Schema.from_file(schema)
+    table, declared = asked_table(data, query), Schema.from_file(schema)
     found = dry_run(
         table,
         declared,

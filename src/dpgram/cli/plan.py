@@ -60,7 +60,11 @@ def plan(
         typer.Option("--psd", help="Only positive semidefinite matrices.", rich_help_panel=ADVANCED),
     ] = False,
     radius: Annotated[
-        float | None, typer.Option(help="A public row radius; by default nothing is clipped.")
+        float | None,
+        typer.Option(
+            help="A public row radius; by default an adaptive release learns one and clips longer rows, any "
+            "other clips none."
+        ),
     ] = None,
     bounds_share: Annotated[float, typer.Option(help="Share of the budget for learning bounds.")] = 0.2,
     model: Models = None,

@@ -45,7 +45,11 @@ Strict: TypeAlias = Annotated[
 ]
 Radius: TypeAlias = Annotated[
     float | None,
-    typer.Option(help="A public row radius; by default nothing is clipped.", rich_help_panel=PANEL),
+    typer.Option(
+        help="A public row radius; by default an adaptive release learns one and clips longer rows, any "
+        "other clips none.",
+        rich_help_panel=PANEL,
+    ),
 ]
 ExpectedRows: TypeAlias = Annotated[
     int | None,
