@@ -49,6 +49,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     SCHEMA.to_file("a.toml")
     dg.Ledger.create("a.ledger", name="a", epsilon=2.0, delta=1e-5)
     dg.Ledger.create("persons.ledger", name="persons", epsilon=2.0, delta=1e-5, unit="id")
+    dg.Ledger.create("persons2.ledger", name="persons", epsilon=2.0, delta=1e-5, unit="idd")
     Path("job.toml").write_text(TOML)
     Path("taken.json").write_text("mine")
     RELEASE.save("r.json")
@@ -113,6 +114,18 @@ IN_PYTHON = [
     ),
     Mistake(
         "a file and its pattern", lambda: publish(["a.csv", "*.csv"]), "counted twice", "every file once"
+    ),
+    Mistake(
+        "a query on a table",
+        lambda: publish(("a.csv", "SELECT * FROM a")),
+        "'a.csv' is a table and no database",
+        "Leave the query out",
+    ),
+    Mistake(
+        "no such unit",
+        lambda: publish(rows=dg.Rows(unit="idd"), ledger="persons2.ledger"),
+        "no column 'idd'",
+        "Correct Rows(unit='idd'), which names the column of ids. Near names: 'id'",
     ),
     Mistake("no such column", lambda: publish({"x": [1.0]}), "'y'", "Correct the names"),
     Mistake("a schema as a path", lambda: publish(schema="a.toml"), "needs a Schema", "Schema.from_file"),
@@ -228,6 +241,10 @@ ON_THE_COMMAND_LINE = [
     Command(FULL.replace("a.toml", "b.toml"), "'b.toml' cannot be read", "dpgram schema"),
     Command(f"{FULL} --mechanism gausian", "gausian", "Did you mean 'gaussian'?"),
     Command(f"{FULL} --unit-rows 2", "unit", "--unit"),
+    Command(
+        FULL.replace("a.ledger", "persons2.ledger") + " --unit idd", "no column 'idd'", "Correct --unit idd, "
+    ),
+    Command("check a.csv -s a.toml --query SELECT", "'a.csv' is a table and no database", "the query out"),
     Command(f"{FULL} --sign no.key", "no.key cannot be read", "dpgram key new"),
     Command(f"{FULL} --epsylon 2", "--epsylon", "--help"),
     Command("plan -s a.toml --rows 1000 --epsilon 1", "--delta is missing", "--delta 1e-6"),

@@ -60,7 +60,8 @@ class Request:
         known = set(names)
         missing = [name for name in self.columns if name not in known]
         if missing:
-            raise missing_columns(missing, names, where)
+            unit = next((name for name in missing if self.kinds.get(name) == "id"), None)
+            raise missing_columns(missing, names, where, unit=unit)
         wanted = set(self.columns)
         refuse_repeated([name for name in names if name in wanted], where)
 
@@ -306,8 +307,13 @@ def at_least_one_batch(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> 
         yield pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
 
 
-def missing_columns(missing: Sequence[str], names: Sequence[str], where: str) -> SourceError:
-    """The error for columns that `where` does not have, with the nearest names that it has."""
+def missing_columns(
+    missing: Sequence[str], names: Sequence[str], where: str, *, unit: str | None = None
+) -> SourceError:
+    """The error for columns that `where` does not have, with the nearest names that it has.
+
+    `unit` is the one of them that no schema names: `Rows(unit=…)` does.
+    """
     named = ", ".join(repr(name) for name in missing[:5]) + (", …" if len(missing) > 5 else "")
     near = dict.fromkeys(
         match
@@ -319,10 +325,17 @@ def missing_columns(missing: Sequence[str], names: Sequence[str], where: str) ->
     if any("\N{REPLACEMENT CHARACTER}" in name for name in names):
         hint += ' Some names are not UTF-8: write encoding = "latin-1" at the top of the schema, say.'
     plural = "s" if len(missing) > 1 else ""
+    declared = [name for name in missing if name != unit]
+    place = (
+        f"Correct the name{'s' if len(declared) > 1 else ''} in the schema or in the data."
+        if declared
+        else ""
+    )
+    asked = "" if unit is None else f"Correct Rows(unit={unit!r}), which names the column of ids."
     return SourceError(
         f"{where} has no column{plural} {named}",
         got=f"{len(names)} other column{'s' if len(names) != 1 else ''}" if names else "no columns",
-        remedy=f"Correct the name{plural} in the schema or in the data.{hint}",
+        remedy=" ".join(filter(None, (place, asked))) + hint,
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 from dpgram.errors import MissingExtra, SourceError
 from dpgram.sources import _arrow as arrow
 from dpgram.sources.base import Batches, Request, Source, at_least_one_batch, attempt, type_names
+from dpgram.sources.files import SUFFIXES, shown_path
 
 IN_MEMORY = ":memory:"
 WIDE_INTEGERS = ("HUGEINT", "UHUGEINT")
@@ -140,6 +141,11 @@ def _check_query(data: tuple[Any, ...]) -> None:
             raise SourceError(
                 f"there is no database file {str(database)!r}",
                 remedy="A pair means (database, query); for several files give a list.",
+            )
+        if Path(database).name.lower().endswith(tuple(SUFFIXES)):
+            raise SourceError(
+                f"the file {shown_path(Path(database))!r} is a table and no database, so it takes no query",
+                remedy="Leave the query out, or give the file of the database.",
             )
     elif not isinstance(database, duckdb.DuckDBPyConnection):
         raise SourceError(
