@@ -10,12 +10,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.flat import publish
 
 import dpgram as dg
 from dpgram.cli import run
 from dpgram.errors import AnalysisError
 from dpgram.exports import FORMATS, SummaryStatistics, summary_statistics
-from dpgram.exports.xport import ibm_float
+from dpgram.exports.xport import LONGEST_LABEL, ibm_float
+from dpgram.privacy.sampling import SeededEntropy
 from dpgram.release import Release
 
 VECTORS = Path(__file__).resolve().parents[2] / "conformance" / "vectors"
@@ -216,3 +218,97 @@ def test_the_command_goes_by_the_ending(tmp_path: Path, capsys: pytest.CaptureFi
         capsys.readouterr()
         assert run(["export", source, *more]) == 2
         assert words in capsys.readouterr().err
+
+
+KINDS_OF_TABLE = ("default", "plain", "missing", "unit", "midpoint")
+
+
+@pytest.fixture(scope="module")
+def skewed() -> dict[str, Release]:
+    """Wages with a long tail, so that far rows count less; in `missing` the well paid do not tell all."""
+    draw = np.random.default_rng(5)
+    rows = 12_000
+    school = draw.integers(6, 20, rows).astype(float)
+    wage = 20.0 * school + draw.lognormal(5.0, 0.8, rows)
+    table = {"school": school, "wage": wage, "woman": draw.random(rows) < 0.5}
+    gaps = table | {"school": np.where(wage > 550, np.nan, school)}
+    schema = dg.Schema(dg.numeric("school", 0, 20), dg.numeric("wage", 0, 5_000), dg.boolean("woman"))
+    asked = {
+        "default": (table, {"adaptive": True}),
+        "plain": (table, {"adaptive": False}),
+        "missing": (gaps, {"adaptive": True}),
+        "unit": (table | {"id": np.arange(rows) // 3}, {"adaptive": True, "unit": "id", "unit_rows": 3}),
+        "midpoint": (gaps, {"adaptive": False, "missing": "midpoint"}),
+    }
+    return {
+        kind: publish(data, schema, entropy=SeededEntropy(place), epsilon=10, delta=1e-6, **options)
+        for place, (kind, (data, options)) in enumerate(asked.items())
+    }
+
+
+def moments_in(written: Path) -> tuple[list[str], np.ndarray, np.ndarray]:
+    """Names, means and covariances as a program finds them in the file."""
+    if written.suffix == ".csv":
+        rows = [row for row in csv.reader(written.read_text().splitlines()) if not row[0].startswith("#")]
+        return rows[0][2:], np.array(rows[2][2:], float), np.array([row[2:] for row in rows[3:]], float)
+    if written.suffix == ".R":
+        show = "cat(sprintf('%.17g\\n', c(moments$mean, moments$cov)))"
+        numbers = np.array(numbers_in_r(f"source('{written}'); {show}"))
+        named = re.search(r"names <- c\((.*)\)", written.read_text())
+        assert named is not None
+        names = [name.strip('" ') for name in named[1].split(",")]
+        return names, numbers[: len(names)], numbers[len(names) :].reshape(len(names), len(names))
+    pyreadstat = pytest.importorskip("pyreadstat")
+    if written.suffix == ".dta":
+        frame, _ = pyreadstat.read_dta(written)
+        return [*frame.columns[2:]], frame.iloc[1, 2:].to_numpy(float), frame.iloc[2:, 2:].to_numpy(float)
+    frame, _ = pyreadstat.read_xport(written)
+    sums = frame.iloc[:-1, 2:].to_numpy(float) / frame.iloc[-1, 2]
+    return [*frame.columns[3:]], sums[0, 1:], sums[1:, 1:] - np.outer(sums[0, 1:], sums[0, 1:])
+
+
+@pytest.mark.filterwarnings("ignore::dpgram.errors.DpgramWarning")
+@pytest.mark.parametrize("ending", FORMATS)
+@pytest.mark.parametrize("kind", KINDS_OF_TABLE)
+def test_a_regression_from_a_file_is_that_of_the_release(
+    skewed: dict[str, Release], kind: str, ending: str, tmp_path: Path
+) -> None:
+    source = skewed[kind]
+    written = tmp_path / f"m{ending}"
+    written.write_bytes(FORMATS[ending](summary_statistics(source)))
+    names, means, covariance = moments_in(written)
+    places = [name.lower() for name in names]
+    x, y = [places.index("school"), places.index("woman")], places.index("wage")
+    slopes = np.linalg.solve(covariance[np.ix_(x, x)], covariance[x, y])
+    intercept = means[y] - slopes @ means[x]
+    fit = source.regress("wage", on=["school", "woman"])
+    errors = np.array([*fit.bse.values()])
+    told = np.array([*fit.params.values()])
+    assert [*fit.params] == ["(intercept)", "school", "woman"]
+    assert (np.abs([intercept, *slopes] - told) < 0.05 * errors).all()
+
+
+def test_files_say_of_which_rows_their_moments_are(skewed: dict[str, Release]) -> None:
+    told = {kind: "\n".join(summary_statistics(own).header("x")) for kind, own in skewed.items()}
+    for kind, words in told.items():
+        left_out = "rows with a missing value are left out" in words
+        assert left_out == (kind != "midpoint")
+        assert ("bounded influence" in words) == ("in weight: long rows count less" in words)
+    assert "bounded influence" in told["default"]
+    assert "Caution" not in told["plain"]
+    assert "of about 12,0" in told["missing"]
+    assert "of about 12,0" not in told["default"]
+    assert "all rows of one 'id' count at most as one" in told["unit"]
+
+
+def test_sas_has_room_for_few_words_about_rows(skewed: dict[str, Release], tmp_path: Path) -> None:
+    pyreadstat = pytest.importorskip("pyreadstat")
+    expected = {
+        "default": "complete rows alone; far ones count less",
+        "plain": "complete rows alone",
+        "midpoint": "gaps as midpoints",
+    }
+    for kind, words in expected.items():
+        assert len(words) <= LONGEST_LABEL
+        _, meta = pyreadstat.read_xport(skewed[kind].to_xport(tmp_path / f"{kind}.xpt"))
+        assert meta.column_labels[2] == words

@@ -48,9 +48,7 @@ def mean(release: Document) -> dict[str, float]:
 
     Columns that are computed from others have no histogram of their own; products and powers are as they are.
     """
-    gram = in_original_units(release.schema, _gram_with_rows(release))
-    names = [column.name for column in original_columns(release.schema)[1:]]
-    found = dict(zip(names, (gram[0, 1:] / gram[0, 0]).tolist(), strict=True))
+    found = matrix_mean(release)
     own = {} if of_the_same_rows(release) is None else histograms(release)
     for name, histogram in own.items():
         column = release.schema.column(name)
@@ -64,6 +62,13 @@ def mean(release: Document) -> dict[str, float]:
         else:
             found[name] = histogram.share("true").estimate
     return found
+
+
+def matrix_mean(release: Document) -> dict[str, float]:
+    """G₀ⱼ / G₀₀ in original units: of the rows, and by the weights, that covariances and regressions have."""
+    gram = in_original_units(release.schema, _gram_with_rows(release))
+    names = [column.name for column in original_columns(release.schema)[1:]]
+    return dict(zip(names, (gram[0, 1:] / gram[0, 0]).tolist(), strict=True))
 
 
 def covariance(release: Document) -> Matrix:

@@ -24,6 +24,11 @@ from dpgram.noise import SampledLaw
 
 WIDTH: Final = 80
 """Columns of a terminal that nobody has widened."""
+MISSING: Final = {
+    "drop": "rows with a missing value are left out",
+    "midpoint": "a missing number counts as the midpoint of its range",
+}
+"""What was done about missing cells, for the matrix."""
 
 if TYPE_CHECKING:
     from dpgram.document.document import Document
@@ -228,12 +233,8 @@ def _clipped(release: Document) -> bool:
 
 
 def _policy(release: Document) -> str:
-    missing = {
-        "drop": "rows with a missing value are left out",
-        "midpoint": "a missing number counts as the midpoint of its range",
-    }
     strict = "; every value was promised to lie within its bounds" if release.policy.strict else ""
-    return missing[release.policy.missing] + strict
+    return MISSING[release.policy.missing] + strict
 
 
 def _entropy(release: Document) -> str:

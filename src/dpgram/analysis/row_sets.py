@@ -48,6 +48,14 @@ class RowSets:
             f"no cell is missing (about {self.complete:,.0f})"
         )
 
+    @property
+    def of_matrix(self) -> str:
+        """The same where every number comes from the matrix."""
+        return (
+            f"about {self.complete:,.0f} of the rows have no missing cell, of about {self.read:,.0f} that "
+            "were read: counts, shares and means of the release itself are of all these, and differ"
+        )
+
 
 def row_sets(release: Document, moments: Moments) -> RowSets | None:
     """The rows of the histograms and of the matrix, where answers come from both and they clearly differ."""

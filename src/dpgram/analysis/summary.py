@@ -264,10 +264,15 @@ def rows_fact(moments: Moments) -> tuple[str, str]:
         public = moments.public_rows
         known = "how many rows have them is not published" if public is None else f"of {public:,} rows"
         return name, f"{weight!r} adds up to about {about * moments.count_scale:,.0f} (noisy); {known}"
+    return name, f"about {about:,.0f} ({noisy_weight(moments)})"
+
+
+def noisy_weight(moments: Moments) -> str:
+    """What the number of rows in the matrix is, in words: a noisy count, or a sum of weights."""
     # Rows of a person weigh 1/m or 1/k each, so what the matrix counts is persons, or parts of them.
-    counted = "" if unit is None else f"; all rows of one {unit!r} count at most as one"
+    counted = "" if moments.unit is None else f"; all rows of one {moments.unit!r} count at most as one"
     clipped = "; in weight: long rows count less" if moments.clipped else ""
-    return name, f"about {about:,.0f} (noisy{counted}{clipped})"
+    return f"noisy{counted}{clipped}"
 
 
 def _told(quantity: Callable[[Kind], Quantity], kind: Kind) -> str:

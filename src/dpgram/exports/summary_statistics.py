@@ -5,9 +5,10 @@ mean nothing. The covariance is the denoised one (analysis/denoise.py), and
 
     Σ xxᵀ = n(C + m mᵀ),   x with the constant,
 
-is positive semidefinite, as C is. Of the levels of a categorical column, and of its products, the reference
-is left out: all of them add up to one, and no program could invert their covariance. Levels in which noisy
-counts show no rows to speak of are left out too.
+is positive semidefinite, as C is. Means are those of the matrix too, never of histograms: these have other
+rows and weights, and an intercept from both would be that of no table. Of the levels of a categorical column,
+and of its products, the reference is left out: all of them add up to one, and no program could invert their
+covariance. Levels in which noisy counts show no rows to speak of are left out too.
 """
 
 from __future__ import annotations
@@ -22,8 +23,11 @@ import numpy.typing as npt
 from dpgram.analysis import descriptive
 from dpgram.analysis.asked import asked_columns, asked_reference
 from dpgram.analysis.design import most_frequent
-from dpgram.analysis.display import guarantee_in_words
+from dpgram.analysis.display import MISSING, guarantee_in_words
+from dpgram.analysis.estimand import difference_cautions
 from dpgram.analysis.moments import Moments
+from dpgram.analysis.row_sets import row_sets
+from dpgram.analysis.summary import noisy_weight
 from dpgram.document.labels import Labels
 from dpgram.document.original_units import original_columns
 from dpgram.document.statement import SEEDED
@@ -61,8 +65,15 @@ class SummaryStatistics:
     """The curator's words for them, or the names."""
     rows: float
     """The noisy number of rows; under a clip, weights or persons what they count together."""
+    counted: str
+    """What that number is, in words."""
     means: Vector
+    """Of the same rows, with the same weights, as the covariance."""
     covariance: Matrix
+    about_rows: tuple[str, ...]
+    """Of which rows all this is, and how they count; one sentence each."""
+    few_words: str
+    """The same where there is room for forty letters."""
     references: Mapping[str, str]
     """Categorical column → the level that was left out."""
     empty: tuple[str, ...]
@@ -94,7 +105,8 @@ class SummaryStatistics:
             *([SEEDED] if self.seeded else []),
             LEFT_OUT.format(program=program),
             DRAWN_TOWARDS_ZERO,
-            f"Rows: {self.rows:.1f} (noisy)",
+            f"Rows: {self.rows:.1f} ({self.counted})",
+            *self.about_rows,
         ]
         lines += [
             f"{name}: {level!r} is the reference and left out" for name, level in self.references.items()
@@ -128,7 +140,7 @@ def summary_statistics(
     """Of the columns `on` (all by default); `reference` names the level to leave out of categorical ones."""
     moments, schema = Moments.of(release), release.schema
     covariance = descriptive.covariance(release)
-    means = descriptive.mean(release)
+    means = descriptive.matrix_mean(release)
     places = list(range(1, schema.width))
     if on is not None:
         places = list(dict.fromkeys(i for name in asked_columns(schema, on) for i in schema.indices(name)))
@@ -153,14 +165,38 @@ def summary_statistics(
         names=tuple(names[i] for i in kept),
         labels=tuple(one_line(words[encoded[i]] if names[i] == encoded[i] else names[i]) for i in kept),
         rows=float(moments.rows or 0.0),
+        counted=_counted(moments),
         means=np.array([means[names[i]] for i in kept]),
         covariance=covariance[np.ix_(inside, inside)],
+        about_rows=_about_rows(release, moments),
+        few_words=_few_words(moments),
         references={name: level for name, level in references.items() if name in used},
         empty=tuple(name for name in encoded if name in moments.empty_levels),
         digest=release.digest,
         guarantee=guarantee_in_words(release),
         seeded=release.entropy == "seeded",
     )
+
+
+def _counted(moments: Moments) -> str:
+    if moments.survey_weight is None:
+        return noisy_weight(moments)
+    return f"noisy; sum of {moments.survey_weight!r}, in multiples of {moments.count_scale:g}"
+
+
+def _about_rows(release: Document, moments: Moments) -> tuple[str, ...]:
+    apart = row_sets(release, moments)
+    cautions = [*([] if apart is None else [apart.of_matrix])]
+    cautions += difference_cautions(moments, "table", refused=True)
+    return (
+        f"N, means and covariances are of the same rows: {MISSING[release.policy.missing]}",
+        *(f"Caution: {caution}" for caution in cautions),
+    )
+
+
+def _few_words(moments: Moments) -> str:
+    rows = "complete rows alone" if moments.complete_groups else "gaps as midpoints"
+    return rows if moments.least_squares else f"{rows}; far ones count less"
 
 
 def _references(moments: Moments, asked: Mapping[str, str]) -> dict[str, str]:

@@ -32,7 +32,7 @@ SEEDED: Final = "SEEDED noise, protects nobody: for tests"
 
 def as_xport(statistics: SummaryStatistics) -> bytes:
     names = (CONSTANT, *(name.upper() for name in statistics.short_names(LONGEST_NAME)))
-    labels = ("(constant)", *statistics.labels)
+    labels = (statistics.few_words, *statistics.labels)  # the constant needs no other word
     sums = statistics.sums
     rows = [("SSCP", name, sums[i].tolist()) for i, name in enumerate(names)]
     rows.append(("N", "", [float(statistics.observations)] * len(names)))

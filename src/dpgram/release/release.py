@@ -462,8 +462,9 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
         """Write N, means and denoised covariances in original units as text, for any program.
 
         Positive semidefinite, of the columns `on` (all by default); of a categorical column the most frequent
-        level is left out, or the one in `reference`. Lines of comment say what the errors of a program that
-        takes these numbers for exact leave out: the privacy noise.
+        level is left out, or the one in `reference`. All are of the rows that regressions have, as these
+        count there (`mean()` is of all that were read). Lines of comment say so, and what the errors of a
+        program that takes these numbers for exact leave out: the privacy noise.
 
         >>> print(release.to_csv("people.csv").read_text().splitlines()[-4])
         MEAN,,49.8...
