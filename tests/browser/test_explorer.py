@@ -78,6 +78,7 @@ def same_numbers(told: list[float | None], wanted: list[float | None]) -> None:
 def test_the_regression(release: Release, page: Path, opened: Opener) -> None:
     driver = ready(opened(page))
     same(driver, release.regress("charges"))
+    assert "noisy; in weight: long rows count less" in driver.find_element("id", "rows").text
     for target, features in (("bmi", ["exercise", "sex", "age"]), ("charges", CHARGES)):
         choose(driver, target, features)
         fit = release.regress(target, [c.name for c in release.schema.columns if c.name in features])

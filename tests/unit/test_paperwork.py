@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import dpgram as dg
+from dpgram.analysis.moments import Moments
 from dpgram.cli import run
 from dpgram.errors import DpgramWarning, LedgerError, ReleaseError
 from dpgram.mechanisms import MECHANISMS
@@ -171,3 +172,37 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert "points are left" in capsys.readouterr().out
     assert run(["registry", source, "-o", str(entry), "--overwrite", "--published", "soon"]) == 2
     assert "not a date" in capsys.readouterr().err
+
+
+def stated_units(found: Release) -> int | None:
+    return registry_entry(found)["deployment"]["privacy_loss"].get("number_of_privacy_units")
+
+
+def test_units_are_counted_not_weighed() -> None:
+    """Rows with gaps are not in the matrix, and far ones weigh less there; yet each is protected."""
+    rng = np.random.default_rng(2)
+    schema = dg.Schema(dg.numeric("x", 0, 20), dg.numeric("wage", 0, 5_000))
+    table = {"x": rng.uniform(0, 20, 12_000), "wage": rng.lognormal(5.5, 0.9, 12_000)}
+    table["x"][:1_000] = np.nan
+    found = dg.publish(table, schema, epsilon=5.0, delta=1e-6)
+    assert (Moments.of(found).rows or 0.0) < 11_500
+    assert stated_units(found) == round(found.count())
+    assert f"times about {found.count():,.0f} rows" in question(evaluation(found), "How large is δ").answer
+
+
+def test_what_no_count_tells_is_not_stated() -> None:
+    rng = np.random.default_rng(3)
+    schema = dg.Schema(dg.numeric("x", 0, 1), dg.numeric("y", 0, 1))
+    table = {"x": rng.random(600), "y": rng.random(600), "id": np.arange(600) // 2}
+    rows = {"several": dg.Rows(unit="id", unit_rows=2), "clipped": dg.Rows(radius=0.5)}
+    for name, rule in rows.items():
+        data = {key: own for key, own in table.items() if name == "several" or key != "id"}
+        found = dg.publish(
+            data, schema, epsilon=5.0, delta=1e-6, rows=rule, adaptive=False, mechanism="gaussian"
+        )
+        assert stated_units(found) is None
+        item = question(evaluation(found), "How large is δ")
+        assert f"the number of {'units' if name == 'several' else 'rows'} is not known" in item.answer
+        assert item.attest
+    assert stated_units(release("weighted")) is None
+    assert stated_units(release("persons")) == round(release("persons").count())

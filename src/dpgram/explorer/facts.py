@@ -35,6 +35,7 @@ from dpgram.analysis.histograms import Histogram, histograms
 from dpgram.analysis.moments import EncodedNoise, Moments
 from dpgram.analysis.regress import regress
 from dpgram.analysis.results import Regression
+from dpgram.analysis.summary import noisy_weight, rows_fact
 from dpgram.document.document import Document
 from dpgram.document.labels import Labels
 from dpgram.document.original_units import original_columns
@@ -67,6 +68,7 @@ def page_facts(release: Document) -> dict[str, object]:
         "complete_groups": moments.complete_groups,
         "known_sums": [list(each.items()) for each in release.schema.known_sums],
         "public_rows": moments.public_rows,
+        "counted": _counted(moments),
         "noise": _noise(moments.noise, release.schema.width),
         "constants": _constants(),
         "meanings": {kind: estimand.meaning_of(moments, kind, moved=False) for kind in estimand.KINDS},
@@ -93,6 +95,16 @@ def page_facts(release: Document) -> dict[str, object]:
             if family == "linear"
         ],
         "conventions": CONVENTIONS,
+    }
+
+
+def _counted(moments: Moments) -> dict[str, object]:
+    """What the number of rows in the matrix is called, in which multiples it counts, and what it is."""
+    weight = moments.survey_weight
+    return {
+        "name": rows_fact(moments)[0].capitalize(),
+        "scale": 1.0 if weight is None else moments.count_scale,
+        "words": noisy_weight(moments) if weight is None else f"{weight!r} added up, noisy",
     }
 
 

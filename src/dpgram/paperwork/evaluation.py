@@ -28,6 +28,7 @@ from dpgram.paperwork.facts import (
     proof_of,
     relation_of,
     unit_of,
+    units_of,
 )
 
 if TYPE_CHECKING:
@@ -153,12 +154,12 @@ def _epsilon(subject: _Subject) -> Item:
 
 def _delta(subject: _Subject) -> Item:
     release = subject.release
-    stated, rows = _whole(release), _units(release)
+    stated, rows = _whole(release), units_of(release)
     delta = stated.delta + stated.numerical_delta
     if delta == 0.0:
         answer = "δ = 0: the guarantee is pure, without exceptions."
     elif rows is None:
-        answer = f"δ = {delta:g}; the number of rows is not known from the release."
+        answer = f"δ = {delta:g}; the number of {_counted(release)} is not known from the release."
     else:
         answer = f"δ = {delta:g}; times about {rows:,.0f} {_counted(release)} that is {delta * rows:.2g}."
     risky = rows is not None and delta * rows >= MOST_DELTA
@@ -517,13 +518,6 @@ ITEMS: Final[tuple[Answer, ...]] = (
 def _whole(release: Document) -> StatedGuarantee:
     """What all releases of the event promise together."""
     return release.guarantee if release.block is None else release.block.joint
-
-
-def _units(release: Document) -> float | None:
-    if release.public_rows is not None:
-        return float(release.public_rows)
-    rows = Moments.of(release).rows
-    return None if rows is None or rows <= 0.0 or release.survey_weight is not None else rows
 
 
 def _counted(release: Document) -> str:

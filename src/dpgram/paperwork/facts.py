@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from dpgram.analysis.descriptive import count
+from dpgram.analysis.histograms import of_the_same_rows
+from dpgram.analysis.moments import Moments
 from dpgram.document.fields import UnmeasuredModel
 from dpgram.document.measurements import learnt_bounds, learnt_levels
+from dpgram.errors import AnalysisError
 from dpgram.noise import SampledLaw
 
 if TYPE_CHECKING:
@@ -63,6 +67,25 @@ def exactness_of(release: Document) -> str:
 def unit_of(release: Document) -> str:
     """Who is protected, in two or three words."""
     return "Row" if release.unit is None else f"All rows of one {release.unit!r}"
+
+
+def units_of(release: Document) -> float | None:
+    """How many of them there are: public, or the noisy count of the release; nothing where neither tells.
+
+    Never the weight that is left of them in the matrix, nor rows where a unit may have several.
+    """
+    if release.public_rows is not None:
+        return float(release.public_rows)
+    rule, histograms = release.unit_rule, of_the_same_rows(release)
+    several = rule is not None and rule.counts == "rows" and rule.rows_at_most > 1
+    clipped = histograms is None and Moments.of(release).clipped
+    if several or clipped or release.survey_weight is not None:
+        return None
+    try:
+        found = count(release)
+    except AnalysisError:  # no constant column
+        return None
+    return found if found > 0.0 else None
 
 
 def relation_of(release: Document) -> str:

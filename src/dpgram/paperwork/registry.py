@@ -16,7 +16,6 @@ from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
 from dpgram.analysis.display import guarantee_in_words
-from dpgram.analysis.moments import Moments
 from dpgram.errors import ReleaseError
 from dpgram.paperwork.facts import (
     OPEN,
@@ -28,6 +27,7 @@ from dpgram.paperwork.facts import (
     proof_of,
     relation_of,
     unit_of,
+    units_of,
 )
 
 if TYPE_CHECKING:
@@ -239,9 +239,9 @@ def _privacy_loss(release: Document) -> dict[str, object]:
         "privacy_parameters": {"epsilon": stated.epsilon, "delta": stated.delta},
         "privacy_parameters_details": " ".join(details),
     }
-    rows = release.public_rows if release.public_rows is not None else Moments.of(release).rows
-    if rows is not None and rows > 0 and release.survey_weight is None:
-        found["number_of_privacy_units"] = round(rows)  # noisy, where it is not public
+    units = units_of(release)
+    if units is not None:
+        found["number_of_privacy_units"] = round(units)  # noisy, where it is not public
     return found
 
 

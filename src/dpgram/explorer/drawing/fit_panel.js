@@ -86,7 +86,9 @@ function estimateCard(title, id, found, change, level) {
 }
 
 function showQuality({ moments }, { design, fit, inference, quality }) {
-  const rows = moments.rows === null ? "unknown" : `about ${Math.round(Math.max(moments.rows, 0)).toLocaleString("en")}`;
+  const { counted } = moments.facts;
+  const rows = moments.rows === null
+    ? "unknown" : `about ${Math.round(Math.max(moments.rows, 0) * counted.scale).toLocaleString("en")}`;
   const used = fit.effective !== null
     ? `the noise leaves ${fit.effective.toFixed(1)} of ${design.terms.length} parameters to be fitted`
     : fit.penalty > 0 ? `λ = ${number(fit.penalty, 4)}` : `${design.terms.length} parameters`;
@@ -95,7 +97,7 @@ function showQuality({ moments }, { design, fit, inference, quality }) {
     ...(design.terms.length > 1 || !design.intercept
       ? [estimateCard("R², explained share", "r-squared", quality.rSquared, (x) => x, inference.level)] : []),
     estimateCard("Standard deviation of errors", "error-sd", quality.residualVariance, Math.sqrt, inference.level),
-    card("Rows", rows, "noisy count", { id: "rows", "data-value": String(moments.rows) }),
+    card(counted.name, rows, counted.words, { id: "rows", "data-value": String(moments.rows) }),
     card("Fit", METHODS[fit.method], used, { id: "fit", "data-penalty": String(fit.penalty), "data-effective": String(fit.effective) }),
     ...(test === null ? [] : [card(
       "Declared model", "robust errors", `they allow for unequal variances: ${varianceTestInWords(test)}`,
