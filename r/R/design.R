@@ -92,6 +92,7 @@ build_design <- function(moments, target, on, intercept = TRUE, reference = char
     column <- schema$encoded[[i]]
     column$name %in% gone || any(column$factors %in% gone)
   }, TRUE)
+  behind <- unlist(lapply(schema$encoded[features], function(column) c(column$name, column$factors)))
   kept <- features[!is_empty]
   left_out <- vapply(kept, function(i) {
     column <- schema$encoded[[i]]
@@ -103,7 +104,8 @@ build_design <- function(moments, target, on, intercept = TRUE, reference = char
   design <- list(
     target = schema$encoded[[target_at]]$name, target_at = target_at, places = places, intercept = intercept,
     members = kept, references = coding$references,
-    empty = vapply(schema$encoded[features[is_empty]], `[[`, "", "name")
+    empty = vapply(schema$encoded[features[is_empty]], `[[`, "", "name"),
+    empty_levels = intersect(gone, behind)
   )
   design$names <- vapply(places, function(i) schema$original[[i]]$name, "")
   design$sources <- vapply(places, function(i) schema$encoded[[i]]$source, "")

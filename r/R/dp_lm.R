@@ -62,6 +62,7 @@ nobs.dp_lm <- function(object, ...) {
 predict.dp_lm <- function(object, newdata, interval = c("none", "confidence", "prediction"), level = 0.95, ...) {
   interval <- match.arg(interval)
   x <- new_rows(object, newdata)
+  unknown <- without_rows(object, newdata, nrow(x))
   base <- object$design$base
   if (interval == "none") return(moved_into_bounds(object, drop(x %*% object$fitted_coefficients) + base))
   found <- object$inference
@@ -71,7 +72,25 @@ predict.dp_lm <- function(object, newdata, interval = c("none", "confidence", "p
   mean <- drop(x %*% found$estimate)
   ends <- fieller(mean, combined$level + more, combined$slope, combined$curvature, quantile_of(level, found$degrees))
   ends[!combined$trusted, ] <- rep(c(-Inf, Inf), each = sum(!combined$trusted))
+  ends[unknown, ] <- NA
   cbind(fit = mean + base, lwr = ends[, 1] + base, upr = ends[, 2] + base)
+}
+
+# Which new rows have a level without rows: the fit takes it for the reference, and no interval tells how wrong that is.
+without_rows <- function(object, newdata, rows) {
+  found <- logical(rows)
+  for (name in object$design$empty_levels) {
+    column <- object$moments$schema$encoded[[name]]
+    if (is.null(newdata[[column$source]])) next
+    given <- source_values(object$moments$schema$declared[[column$source]], newdata[[column$source]])
+    own <- rep_len(given == column$level, rows)
+    if (any(own)) {
+      warning("noisy counts show no rows to speak of with ", name, ", so the fit knows nothing of such a row: it is ",
+        "predicted as if it had the reference level", call. = FALSE)
+    }
+    found <- found | own
+  }
+  found
 }
 
 # Where the bounds of the target were learnt, its values were moved into them; so is what is predicted.

@@ -56,6 +56,17 @@ if (!there) {
   less <- "rows far from the others count less"
   stopifnot(any(grepl(less, adaptive$inference$cautions)), !any(grepl(less, whole$inference$cautions)))
 
+  # A level without rows is predicted as the reference is, without an interval, and it is said.
+  empty <- dp_lm(charges ~ age + region, read("empty-level"))
+  people <- data.frame(age = c(40, 40), region = c("abroad", "west"))
+  said <- character()
+  told <- withCallingHandlers(
+    list(predict(empty, people), predict(empty, people, "confidence"), predict(empty, people, "prediction")),
+    warning = function(found) { said <<- c(said, conditionMessage(found)); invokeRestart("muffleWarning") }
+  )
+  stopifnot(length(said) == 3, all(grepl("with region=abroad, so the fit knows nothing", said)), !anyNA(told[[1]]))
+  for (ends in told[-1]) stopifnot(is.na(ends[1, c("lwr", "upr")]), !anyNA(ends[2, ]), !is.na(ends[1, "fit"]))
+
   drowned <- dp_lm(charges ~ age + bmi + smoker, read("drowned"))
   for (ask in list(coef, vcov, confint, anova)) stopifnot(grepl("noise", refused(ask(drowned))))
   stopifnot(any(grepl("too large", capture.output(print(summary(drowned))))))

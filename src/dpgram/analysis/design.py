@@ -71,7 +71,9 @@ class Design:
     """One unit of the target vector's scale in original units."""
 
     empty: tuple[str, ...] = ()
-    """Levels that were left out because noisy counts show no rows to speak of in them."""
+    """Levels that were left out because noisy counts show no rows to speak of in them, and their products."""
+    empty_levels: tuple[str, ...] = ()
+    """These levels alone, also where only products with them would be in the fit."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -143,6 +145,9 @@ def build_design(
         for i in features
         if encoded[i].name in gone or (i in interactions and gone & set(interactions[i].levels))
     ]
+    behind = {encoded[i].name for i in features}.union(
+        *(interactions[i].levels for i in features if i in interactions)
+    )
     features = tuple(i for i in features if encoded[i].name not in empty)
     terms = [Term(name=INTERCEPT, source=INTERCEPT)] if intercept else []
     places = [0] if intercept else []
@@ -181,6 +186,7 @@ def build_design(
             to_original=np.zeros((len(terms), len(terms))),
             offset=np.zeros(len(terms)),
             empty=tuple(empty),
+            empty_levels=tuple(column.name for column in encoded if column.name in gone & behind),
         ),
         places,
         columns,

@@ -37,7 +37,7 @@ from dpgram.analysis.forms import (
 )
 from dpgram.analysis.inference import NOISE_REMEDY, check_kind
 from dpgram.analysis.moments import Moments
-from dpgram.analysis.prediction import design_matrix
+from dpgram.analysis.prediction import design_matrix, refusals_of, warn_of
 from dpgram.analysis.quality import SIGNAL_TO_NOISE
 from dpgram.analysis.sampling import degrees_of_freedom
 from dpgram.analysis.trust import noise_cautions, refusal_of, trusted, untrusted_caution
@@ -118,6 +118,7 @@ class Discriminant(Estimates):
         >>> few < many
         np.True_
         """
+        warn_of(refusals_of(self.design, rows))
         index = design_matrix(self.design, rows, self.learnt_bounds) @ self.estimate
         return np.asarray(expit(index) if self.link == "logit" else ndtr(index))
 

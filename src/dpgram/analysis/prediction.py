@@ -1,18 +1,21 @@
 """New rows, in original units, as rows of the design; predictions with intervals.
 
-The variance of a prediction x·β̂ is xᵀCx; a new row adds its own error variance s².
+The variance of a prediction x·β̂ is xᵀCx; a new row adds its own error variance s². A level in which noisy
+counts show no rows is not in the fit, so a row with it is predicted as if it had the reference level, of
+which no interval can tell how wrong that is: it has none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, final, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, final, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from dpgram.analysis._fieller import fieller_interval
+from dpgram.analysis._warn import warn_once
 from dpgram.analysis.design import INTERCEPT, Design, Term
 from dpgram.analysis.inference import Combined, Inference
 from dpgram.analysis.moments import Moments
@@ -25,6 +28,11 @@ if TYPE_CHECKING:
 
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
+
+NO_ROWS: Final = (
+    "noisy counts show no rows to speak of with {names}, so the fit knows nothing of such a row: it is "
+    "predicted as if it had the reference level"
+)
 
 
 @final
@@ -40,6 +48,8 @@ class Prediction:
     error_variance: float
     """s²: what a new observation adds."""
     base: float = 0.0
+    refusals: tuple[str | None, ...] = ()
+    """For each row why it has no interval, where it has a level without rows; none if no level is so."""
 
     @property
     def se_mean(self) -> Vector:
@@ -54,6 +64,8 @@ class Prediction:
     def conf_int(self, level: float = 0.95, *, obs: bool = False) -> Matrix:
         """Lower and upper ends for the expectation at each row; with `obs` for a new observation.
 
+        NaN for a row with a level that has no rows: `refusals` says so.
+
         >>> fit.get_prediction({"age": [30], "smoker": ["no"]}).conf_int().round()
         array([[1943., 2190.]])
         """
@@ -67,7 +79,9 @@ class Prediction:
             quantile,
         )
         clear = found.trusted
-        return np.column_stack([np.where(clear, low, -np.inf), np.where(clear, high, np.inf)]) + self.base
+        ends = np.column_stack([np.where(clear, low, -np.inf), np.where(clear, high, np.inf)]) + self.base
+        ends[self._refused] = np.nan
+        return ends
 
     def summary_frame(self, level: float = 0.95) -> Frame:
         """A frame with statsmodels' columns.
@@ -91,10 +105,14 @@ class Prediction:
     def __repr__(self) -> str:
         return f"<Prediction: {len(self.predicted_mean)} rows, {self.inference.kind}>"
 
+    @property
+    def _refused(self) -> npt.NDArray[np.bool_]:
+        refusals = self.refusals or (None,) * len(self.predicted_mean)
+        return np.array([refusal is not None for refusal in refusals], dtype=np.bool_)
+
     def _bounded(self, level: float) -> npt.NDArray[np.bool_]:
-        return np.asarray(
-            self.combined.trusted & (self.inference.quantile(level) ** 2 * self.combined.curvature < 1.0)
-        )
+        ends = self.inference.quantile(level) ** 2 * self.combined.curvature < 1.0
+        return np.asarray(self.combined.trusted & ends & ~self._refused)
 
 
 def design_matrix(design: Design, rows: object, clamped: frozenset[str] = frozenset()) -> Matrix:
@@ -106,6 +124,29 @@ def design_matrix(design: Design, rows: object, clamped: frozenset[str] = frozen
     values = [_term_values(term, table) for term in design.terms]
     length = table.length
     return np.column_stack([np.broadcast_to(value, (length,)) for value in values])
+
+
+def refusals_of(design: Design, rows: object) -> tuple[str | None, ...]:
+    """For each new row why nothing tells about it: its levels without rows; nothing for the others.
+
+    None at all where every level of the fit has rows.
+    """
+    if not design.empty_levels:
+        return ()
+    table = _Columns(design.schema, rows, frozenset())
+    sources = {column.name: column.source for column in design.schema.encoded}
+    has = {
+        name: np.broadcast_to(table.values(name) == 1.0, (table.length,))
+        for name in design.empty_levels
+        if table.has(sources[name])
+    }
+    found = [[name for name, places in has.items() if places[row]] for row in range(table.length)]
+    return tuple(NO_ROWS.format(names=", ".join(names)) if names else None for names in found)
+
+
+def warn_of(refusals: Sequence[str | None]) -> None:
+    """Each of them once; two frames above lies the user's call."""
+    warn_once(dict.fromkeys(refusal for refusal in refusals if refusal is not None), set())
 
 
 def predict_with_intervals(
@@ -121,6 +162,7 @@ def predict_with_intervals(
         variance=np.einsum("ij,ij->i", x @ inference.covariance, x),
         error_variance=plausible_variance(residual_variance(moments, design, inference.kind)),
         base=design.base,
+        refusals=refusals_of(design, rows),
     )
 
 
@@ -181,6 +223,14 @@ class _Columns:
         if name in self._clamped and column.bounds is not None:
             return np.asarray(np.clip(found, *column.bounds))
         return found
+
+    def has(self, name: str) -> bool:
+        """Whether the new rows have this column: one that no term needs may be left out."""
+        try:
+            self._rows[name]
+        except (KeyError, IndexError, TypeError, LookupError):
+            return False
+        return True
 
     def _raw(self, name: str) -> npt.NDArray[np.generic]:
         try:

@@ -22,7 +22,13 @@ from dpgram.analysis.estimand import Kind
 from dpgram.analysis.inference import Inference, WaldTest, check_kind, infer
 from dpgram.analysis.labelled import LabelledMatrix, LabelledVector
 from dpgram.analysis.moments import Moments
-from dpgram.analysis.prediction import Prediction, design_matrix, predict_with_intervals
+from dpgram.analysis.prediction import (
+    Prediction,
+    design_matrix,
+    predict_with_intervals,
+    refusals_of,
+    warn_of,
+)
 from dpgram.analysis.quality import Quantity, r_squared, residual_variance
 from dpgram.analysis.repair import Policy
 from dpgram.document.terminal import one_line
@@ -251,7 +257,9 @@ class Regression:
         >>> found.predicted_mean.round(), found.conf_int(obs=True).round()
         (array([2067.]), array([[-4246.,  8380.]]))
         """
-        return predict_with_intervals(self.moments, self.design, self._told(kind), rows)
+        found = predict_with_intervals(self.moments, self.design, self._told(kind), rows)
+        warn_of(found.refusals)
+        return found
 
     def marginal_effects(self, at: Mapping[str, object] | None = None, kind: Kind | None = None) -> Contrast:
         """The effect of each column on the target: its slope at the means, or at what `at` says.
@@ -287,12 +295,14 @@ class Regression:
 
         Rows are a mapping or frame with the feature columns in original units. `get_prediction` has the
         un-shrunken ones, with intervals. Where bounds were learnt, the table's values were moved into them
-        before the fit; so are those of the new rows, and so is the prediction if the target's were.
+        before the fit; so are those of the new rows, and so is the prediction if the target's were. A row
+        with a level that has no rows is predicted as if it had the reference level, with a warning.
 
         >>> fit.predict({"age": [30, 60], "smoker": ["no", "yes"]}).round()
         array([ 2067., 16854.])
         """
         learnt = self.moments.learnt_bounds
+        warn_of(refusals_of(self.design, rows))
         found = np.asarray(design_matrix(self.design, rows, learnt) @ self.values + self.design.base)
         if self.target not in learnt:
             return found

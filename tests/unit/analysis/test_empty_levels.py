@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
+from pathlib import Path
+
 import numpy as np
 import pytest
+from tests.unit.explorer.test_arithmetic import NODE, ask
 
 import dpgram as dg
 from dpgram.analysis.moments import Moments
+from dpgram.errors import DpgramWarning
 from dpgram.explorer.facts import page_facts
 from dpgram.privacy import SeededEntropy
 from dpgram.publishing import publish_with
@@ -41,6 +46,57 @@ def test_empty_levels_leave_the_fit_and_the_others_have_intervals(release: dg.Re
     (level,) = (name for name in fit.names if name.startswith("g="))
     assert abs(fit.params[level]) == pytest.approx(1.0, abs=0.05)
     assert any("g=never, g=hardly" in caution for caution in fit.cautions)
+
+
+@pytest.mark.filterwarnings("ignore:rows far from the others count less:dpgram.errors.DpgramWarning")
+def test_a_row_with_an_empty_level_has_no_interval(release: dg.Release) -> None:
+    fit = release.regress("y", on=["g", "x"])
+    people = {"g": ["a", "never", "b", "never"], "x": [0.5, 0.5, 0.5, 0.5]}
+    with pytest.warns(DpgramWarning, match="with g=never, so the fit knows nothing") as told:
+        found = fit.get_prediction(people)
+    assert {Path(each.filename).name for each in told} == {Path(__file__).name}
+    unknown = np.array([False, True, False, True])
+    for obs in (False, True):
+        assert (np.isnan(found.conf_int(obs=obs)).all(axis=1) == unknown).all()
+    assert (np.isnan(found.se_mean) == unknown).all()
+    assert (np.isnan(found.se_obs) == unknown).all()
+    assert np.isfinite(found.predicted_mean).all()
+    assert [refusal is not None for refusal in found.refusals] == unknown.tolist()
+    with pytest.warns(DpgramWarning, match="predicted as if it had the reference level"):
+        fit.predict(people)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fit.predict({"g": ["a", "b"], "x": [0.5, 0.5]})
+        release.regress("y", on=["x"]).predict({"g": ["never"], "x": [0.5]})
+
+
+def test_a_column_with_one_level_of_rows_may_be_left_out() -> None:
+    """No term needs it then; where it is given, it is looked at."""
+    generator = np.random.default_rng(1)
+    table = {"g": ["a"] * ROWS, "y": generator.uniform(0, 1, ROWS), "x": generator.uniform(0, 1, ROWS)}
+    schema = dg.Schema(dg.categorical("g", ["a", "b"]), dg.numeric("x", 0, 1), dg.numeric("y", 0, 1))
+    options = {"epsilon": 5.0, "delta": 1e-6, "progress": False}
+    (lonely,) = publish_with(table, schema, entropy=SeededEntropy(3), **options)
+    fit = lonely.regress("y", on=["g", "x"])
+    assert fit.names == ("(intercept)", "x")
+    assert fit.predict({"x": [0.5]}) == fit.predict({"x": [0.5], "g": ["a"]})
+    with pytest.warns(DpgramWarning, match="g=b"):
+        fit.predict({"x": [0.5], "g": ["b"]})
+
+
+@pytest.mark.skipif(NODE is None, reason="Node.js is not installed")
+@pytest.mark.filterwarnings("ignore:rows far from the others count less:dpgram.errors.DpgramWarning")
+def test_the_page_says_the_same_of_one_person(release: dg.Release) -> None:
+    persons = [{"g": level, "x": 0.5} for level in ("a", "never")]
+    question = {"ask": "questions", "target": "y", "on": ["g", "x"], "kind": "population", "level": 0.95}
+    (told,) = ask(release, {**question, "persons": persons})
+    known, unknown = told["predictions"]
+    fit = release.regress("y", on=["g", "x"])
+    assert known["mean"] == pytest.approx(fit.get_prediction(persons[:1]).predicted_mean[0], rel=1e-6)
+    with pytest.warns(DpgramWarning, match="g=never"):
+        found = fit.get_prediction(persons[1:])
+    assert unknown["refused"] == found.refusals[0]
+    assert "low" not in unknown
 
 
 def test_a_level_that_is_named_stays(release: dg.Release) -> None:

@@ -37,6 +37,8 @@ function buildDesign(moments, target, on, asked = {}) {
   const none = new Set(moments.columns.filter((column) => column.empty).map((column) => column.name));
   const isEmpty = (i) => moments.columns[i].empty || moments.columns[i].factors.some((name) => none.has(name));
   const empty = every.filter(isEmpty).map((i) => moments.columns[i].name);
+  const behind = new Set(every.flatMap((i) => [moments.columns[i].name, ...moments.columns[i].factors]));
+  const emptyLevels = moments.columns.filter((column) => column.empty && behind.has(column.name));
   const members = every.filter((i) => !isEmpty(i));
   const compared = (i) => [...coded].some((group) => group.name === moments.columns[i].source) && references.get(moments.columns[i].source) === i;
   const kept = members.filter((i) => !compared(i) && !followsFromOthers(moments, chosen, references, intercept, i));
@@ -50,7 +52,7 @@ function buildDesign(moments, target, on, asked = {}) {
   }
   const toTerms = triangleInverse(spanned.triangle);
   return {
-    target, on, intercept, members, empty, terms, ...laidOut,
+    target, on, intercept, members, empty, emptyLevels, terms, ...laidOut,
     names: terms.map((term) => term.name),
     references: Array.from(references, ([name, at]) => ({ name, level: moments.columns[at].level })),
     basis: spanned.basis,

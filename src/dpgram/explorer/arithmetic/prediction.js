@@ -47,11 +47,20 @@ function neededColumns(moments, design) {
   return moments.declared.filter((column) => needed.has(column.name));
 }
 
+// Why nothing tells about a person: levels without rows, who are predicted as the reference is. Null for others.
+function withoutRows(design, person) {
+  const names = design.emptyLevels.filter(({ source, level }) => person[source] === level).map(({ name }) => name);
+  return names.length === 0 ? null : `noisy counts show no rows to speak of with ${names.join(", ")}, so the fit `
+    + "knows nothing of such a row: it is predicted as if it had the reference level";
+}
+
 // { fitted, mean, low, high, newLow, newHigh } or, without intervals, { fitted, refused }.
 function predict(moments, { design, fit, inference, quality }, person) {
   const row = designRow(moments, design, person);
   const target = moments.declared.find((column) => column.name === moments.columns[design.target].source);
   const fitted = clamped(dot(row, fit.values) + design.base, target.learnt ? target.bounds : null);
+  const nobody = withoutRows(design, person);
+  if (nobody !== null) return { fitted, refused: nobody };
   if (inference.refusal !== null) return { fitted, refused: inference.refusal };
   if (quality.residualVariance.refused) return { fitted, refused: quality.residualVariance.refused };
   const found = inference.combined(row);
@@ -78,4 +87,4 @@ function plausibleVariance(moments, design, { solution }) {
   return raw + (error * Math.exp(-0.5 * ratio * ratio)) / Math.sqrt(2 * Math.PI) / normalBelow(ratio);
 }
 
-export { predict, designRow, neededColumns };
+export { predict, designRow, neededColumns, withoutRows };

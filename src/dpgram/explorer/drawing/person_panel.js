@@ -1,7 +1,7 @@
 // A prediction for one person: a form of the columns that matter, and what is expected with its intervals.
 import { Refusal } from "../arithmetic/moments.js";
 import { meanOf } from "../arithmetic/contrasts.js";
-import { neededColumns, predict } from "../arithmetic/prediction.js";
+import { neededColumns, predict, withoutRows } from "../arithmetic/prediction.js";
 import { nothingChosen, remedies } from "./fit_panel.js";
 import { at, card, element, notices, number, percent, shortened } from "./elements.js";
 
@@ -106,7 +106,8 @@ function showPerson(session) {
   notices("person-notices", [
     ...nothingChosen(session, answer.features, "so everybody has the same prediction: the mean"),
     ...(found.refused ? [{
-      text: `No intervals are given: ${found.refused}. The prediction is a best guess.`, remedies: remedies(session, answer.inference),
+      text: `No intervals are given: ${found.refused}. The prediction is a best guess.`,
+      remedies: withoutRows(answer.design, person) === null ? remedies(session, answer.inference) : [],
     }] : []),
   ]);
   for (const id of ["person-who", "person-reset"]) at(id).hidden = columns.length === 0;
