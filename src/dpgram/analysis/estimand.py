@@ -8,7 +8,7 @@ about the slope), an interval for the population is refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, final
 
@@ -44,6 +44,8 @@ INFLUENCE: Final[Mapping[Answer, tuple[str, str]]] = {
     ),
 }
 """What it is where rows far from the others count less, and what it would take to have it otherwise."""
+NOT_INCLUDED: Final = ", and no interval here includes the difference"
+"""After such a caution, where there are intervals."""
 MOVED_CAUTION: Final = (
     "bounds were learnt, and values outside them were moved to them: coefficients are those of the moved "
     "values, and no interval here includes the difference"
@@ -121,7 +123,7 @@ def difference_cautions(
     Where intervals are `refused`, nothing is said of them. `declared` models have a clip of their own.
     """
     found = [
-        f"{change.caution}, and no interval here includes the difference{change.remedy}"
+        f"{change.caution}{NOT_INCLUDED}{change.remedy}"
         for change in _changes(moments, declared=declared, of=of)
         if change.caution is not None
     ]
@@ -134,6 +136,13 @@ def difference_cautions(
             "any such dependence, and tend to be too wide"
         )
     return tuple(found)
+
+
+def each_once(cautions: Iterable[str]) -> tuple[str, ...]:
+    """Of several fits: what one says of its intervals, another without intervals need not say again."""
+    every = tuple(dict.fromkeys(cautions))
+    shorter = {caution.replace(NOT_INCLUDED, "") for caution in every if NOT_INCLUDED in caution}
+    return tuple(caution for caution in every if caution not in shorter)
 
 
 @final

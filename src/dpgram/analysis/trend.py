@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.analysis.design import Design, build_design
-from dpgram.analysis.estimand import Kind
+from dpgram.analysis.estimand import Kind, each_once
 from dpgram.analysis.formulas import asked_question
 from dpgram.analysis.inference import Inference, check_kind, infer
 from dpgram.analysis.moments import Moments
@@ -75,10 +75,18 @@ class Change:
         reach = float(ndtri(0.5 + 0.5 * level)) * self.std_error
         return self.estimate - reach, self.estimate + reach
 
-    def __str__(self) -> str:
+    def lines(self) -> list[str]:
+        """The change with its interval, and below it the cautions.
+
+        >>> len(series.trend("charges", ["age"]).change("age").lines())
+        1
+        """
         low, high = self.conf_int()
         told = f"{self.what}: {self.estimate:.5g} ({low:.5g} to {high:.5g}), p = {self.pvalue:.2g}"
-        return in_lines([told, *(f"Caution: {caution}." for caution in self.cautions)])
+        return [told, *(f"Caution: {caution}." for caution in self.cautions)]
+
+    def __str__(self) -> str:
+        return in_lines(self.lines())
 
 
 @final
@@ -204,15 +212,15 @@ class Trend:
                 ends = "too noisy" if np.isnan(low) else f"{low:.5g} … {high:.5g}"
                 lines.append(f"{label:<{width}}  {value:>12.5g}  {error:>10.3g}  {ends}")
             if len(self.labels) >= 3:
-                lines.append(self._told_slope(name))
+                lines += self._told_slope(name)
             lines.append("")
         return in_lines([*lines, *(f"Caution: {caution}." for caution in self.cautions)]).rstrip()
 
-    def _told_slope(self, name: str) -> str:
+    def _told_slope(self, name: str) -> list[str]:
         try:
-            return str(self.slope(name))
+            return self.slope(name).lines()
         except AnalysisError as refusal:
-            return str(refusal)
+            return [str(refusal)]
 
     def to_frame(self, level: float = 0.95) -> Frame:
         """One row for each coefficient in each window.
@@ -383,13 +391,13 @@ def trend(
     names = tuple(
         name for name in windows[-1].design.names if all(name in one.design.names for one in windows)
     )
-    cautions = dict.fromkeys(caution for one in windows for caution in one.inference.cautions)
+    cautions = [*each_once(caution for one in windows for caution in one.inference.cautions)]
     part = releases[0].series
     repeated = None if part is None else repeated_persons(part, kind)
     if repeated is not None:
-        cautions[repeated] = None
+        cautions.append(repeated)
     if any(release.entropy == "seeded" for release in releases):
-        cautions["the noise came from a seed: whoever knows it can remove it"] = None
+        cautions.append("the noise came from a seed: whoever knows it can remove it")
     return Trend(
         target=windows[-1].design.target,
         names=names,

@@ -122,7 +122,18 @@ class TestReleases:
         assert trend.change("x", "m1", "m3").cautions == ()
         for change in (trend.change("x", "m1", "m2"), trend.slope("x")):
             assert "too noisy for an interval of its own: m2" in str(change)
-        assert "too noisy for an interval of its own: m2" in trend.summary()
+        lines = trend.summary().splitlines()
+        assert "\\n" not in trend.summary()
+        (told,) = trend.slope("x").cautions
+        assert lines.count(f"Caution: {told}.") == len(trend.names)
+
+    def test_a_window_without_intervals_says_nothing_again(self, tmp_path: Path) -> None:
+        series = seeded(tmp_path / "a.series", [people(0, 3_000), people(3_000, 30), people(4_000, 3_000)])
+        trend = series.trend("y", ["x"])
+        assert any(one.refusal is not None for one in trend.inferences)
+        beginnings = [caution[:50] for caution in trend.cautions]
+        assert any("count 1/m each" in caution for caution in trend.cautions)
+        assert len(set(beginnings)) == len(beginnings)
 
     def test_a_slope_is_refused_where_one_window_decides_alone(self, months: Series) -> None:
         """As in forged files. Errors that differ less are no reason."""

@@ -70,6 +70,15 @@ function windowGram({ columns, cell_unit: unit, series }, w) {
   return result;
 }
 
+const NOT_INCLUDED = ", and no interval here includes the difference";
+
+// What one window says of its intervals, another without intervals need not say again.
+function eachOnce(cautions) {
+  const every = [...new Set(cautions)];
+  const shorter = new Set(every.filter((text) => text.includes(NOT_INCLUDED)).map((text) => text.replace(NOT_INCLUDED, "")));
+  return every.filter((text) => !shorter.has(text));
+}
+
 // { names, windows, cautions, coefficient(name) }: `ends` has the first and last period of each.
 function trend(moments, series, { target, on, references = {}, kind, level, ends, running }) {
   const every = ends.map(([first, last]) => series.moments(first, last));
@@ -89,7 +98,7 @@ function trend(moments, series, { target, on, references = {}, kind, level, ends
   const names = windows.at(-1).design.names.filter((name) => windows.every(({ design }) => design.names.includes(name)));
   const seeded = moments.facts.seeded ? "the noise came from a seed: whoever knows it can remove it" : null;
   const beside = [moments.facts.series.repeated[kind], seeded].filter((caution) => caution !== null);
-  const cautions = [...new Set([...windows.flatMap(({ inference }) => inference.cautions), ...beside])];
+  const cautions = [...eachOnce(windows.flatMap(({ inference }) => inference.cautions)), ...beside];
   const shared = running && windows.length > 1;
   const known = memory();
   return { names, windows, cautions, level, kind, coefficient: (name) => known(name, () => coefficientOf(windows, name, level, shared)) };
