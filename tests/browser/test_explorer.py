@@ -321,8 +321,13 @@ def test_correlations_and_components(release: Release, page: Path, opened: Opene
     assert sorted(listed) == sorted(sorted([pair.left, pair.right]) for pair in correlations.strongest())
     saved = numbers(driver, "Insured-people-2025-correlations.json")
     np.testing.assert_allclose(saved["low"], low, rtol=DIGITS)
+    assert saved["cautions"] == list(correlations.cautions)
+    assert correlations.cautions[0] in driver.find_element("id", "correlation-notices").text
     after(driver, "document.getElementById('tab-components').click()")
     saved = numbers(driver, "Insured-people-2025-components.json")
+    (bounded,) = release.pca().cautions
+    assert saved["cautions"] == [bounded]
+    assert bounded in driver.find_element("id", "pca-notices").text
     wanted = release.pca().variances.tolist()
     assert [component["variance"] for component in saved["list"]] == pytest.approx(wanted, rel=DIGITS)
     shown = driver.execute_script(

@@ -86,6 +86,7 @@ def covariance(release: Document) -> Matrix:
 
 def labelled_covariance(release: Document, on: Sequence[str] | None, *, psd: bool) -> LabelledMatrix:
     """`covariance`, or without `psd` the unbiased one, of the columns asked for, with their names."""
+    from dpgram.analysis.estimand import difference_cautions
     from dpgram.analysis.labelled import LabelledMatrix
 
     whole = covariance(release) if psd else _unbiased_covariance(release)
@@ -95,7 +96,8 @@ def labelled_covariance(release: Document, on: Sequence[str] | None, *, psd: boo
         places = [i - 1 for name in asked_columns(schema, on) for i in schema.indices(name)]
     if -1 in places:
         raise AnalysisError("the constant column has no covariances")
-    return LabelledMatrix(tuple(names[i] for i in places), whole[np.ix_(places, places)])
+    cautions = difference_cautions(_moments(release), "table", refused=True, of="covariances")
+    return LabelledMatrix(tuple(names[i] for i in places), whole[np.ix_(places, places)], cautions)
 
 
 def _unbiased_covariance(release: Document) -> Matrix:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["population", "table"]
 KINDS: Final[tuple[Kind, ...]] = ("population", "table")
-Answer = Literal["regression", "correlations"]
+Answer = Literal["regression", "correlations", "covariances", "components"]
 """What a caution is said of."""
 
 EQUAL_VARIANCE: Final = "the error variance is the same for all rows"
@@ -38,10 +38,14 @@ INFLUENCE: Final[Mapping[Answer, tuple[str, str]]] = {
         ),
         "Least squares itself takes",
     ),
-    "correlations": (
-        "correlations are those of bounded influence: they differ from the usual ones where such rows decide",
-        "The usual ones take",
-    ),
+    **{
+        answer: (
+            f"{answer} are those of bounded influence: they differ from the usual ones where such rows "
+            "decide",
+            "The usual ones take",
+        )
+        for answer in ("correlations", "covariances", "components")
+    },
 }
 """What it is where rows far from the others count less, and what it would take to have it otherwise."""
 NOT_INCLUDED: Final = ", and no interval here includes the difference"
@@ -128,7 +132,7 @@ def difference_cautions(
         if change.caution is not None
     ]
     if refused:
-        changes = _changes(moments)
+        changes = _changes(moments, of=of)
         return tuple(change.caution + change.remedy for change in changes if change.caution is not None)
     if kind == "population" and moments.unit is not None:
         found.append(
@@ -174,6 +178,7 @@ def _bounded_influence(moments: Moments, of: Answer) -> _Change:
 
 def _changes(moments: Moments, *, declared: bool = False, of: Answer = "regression") -> Iterator[_Change]:
     radius, rule, unit = moments.radius, moments.unit_rule, moments.unit
+    they = "coefficients" if of == "regression" else of
     if declared:
         pass
     elif moments.lift is not None and moments.clipped:
@@ -183,17 +188,17 @@ def _changes(moments: Moments, *, declared: bool = False, of: Answer = "regressi
         yield _Change(
             f"rows longer than {radius:g} scaled down to it, so that they count less",
             f"rows were clipped to the radius {radius:g}, below the largest norm the schema allows "
-            f"({longest:g}): long rows count less, coefficients are those of the clipped, reweighted rows",
+            f"({longest:g}): long rows count less, {they} are those of the clipped, reweighted rows",
         )
     if rule is not None and rule.counts == "units":
         yield _Change(
             f"all rows of one {unit!r} together counting as one",
-            f"m rows of one {unit!r} count 1/m each: coefficients are those of rows so weighted",
+            f"m rows of one {unit!r} count 1/m each: {they} are those of rows so weighted",
         )
     elif rule is not None:
         yield _Change(
             f"at most {rule.rows_at_most} rows of one {unit!r}",
-            f"of each {unit!r} at most {rule.rows_at_most} rows were used: coefficients are those of these",
+            f"of each {unit!r} at most {rule.rows_at_most} rows were used: {they} are those of these",
         )
     if moments.survey_weight is not None:
         yield _Change(f"rows weighted by {moments.survey_weight!r}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 import numpy.typing as npt
 
-from dpgram.document.terminal import escaped, in_lines
+from dpgram.document.terminal import escaped, in_lines, with_notes
 
 if TYPE_CHECKING:
     from dpgram.analysis._frames import Frame
@@ -81,6 +81,8 @@ class LabelledMatrix:
 
     names: tuple[str, ...]
     values: Matrix
+    cautions: tuple[str, ...] = ()
+    """How it differs from that of the rows that came in, where it does."""
 
     def __getitem__(self, pair: tuple[str, str]) -> float:
         row, column = pair
@@ -116,10 +118,15 @@ class LabelledMatrix:
                 break
             shown = shown[:-1]
         more = len(self.names) - len(shown)
-        return f"{text}\n… and {more} more rows and columns" if more else text
+        lines = [*text.split("\n"), *([f"… and {more} more rows and columns"] if more else [])]
+        return with_notes(lines, self._notes()) if self.cautions else in_lines(lines)
 
     def _repr_html_(self) -> str:
-        return _html(self.names, self.names, self.values.tolist())
+        notes = "".join(f"<p>{escaped(note)}</p>" for note in self._notes())
+        return _html(self.names, self.names, self.values.tolist()) + notes
+
+    def _notes(self) -> list[str]:
+        return [f"Caution: {caution}." for caution in self.cautions]
 
 
 def _cell(value: float) -> str:

@@ -25,10 +25,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.analysis.asked import asked_columns
+from dpgram.analysis.estimand import difference_cautions
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.normal_equations import COUNT_TO_NOISE, complement_of, too_noisy
 from dpgram.document.labels import Labels
-from dpgram.document.terminal import in_lines
+from dpgram.document.terminal import in_lines, with_notes
 from dpgram.errors import AnalysisError, shown
 
 if TYPE_CHECKING:
@@ -42,6 +43,10 @@ Vector = npt.NDArray[np.float64]
 
 ADDS_UP: Final = 1e-9
 """Squared length, beside the longest, of a sum of columns that is zero but for rounding."""
+UNSTABLE: Final = (
+    "Components that are not stable lie so close to a neighbour that the noise may have mixed them: their "
+    "loadings mean little one by one."
+)
 
 
 @final
@@ -68,6 +73,8 @@ class Components:
     standardised: bool
     spectrum: Vector
     """All eigenvalues, for a scree plot."""
+    cautions: tuple[str, ...] = ()
+    """How they differ from those of the rows that came in."""
 
     def __repr__(self) -> str:
         return f"<Components: {len(self.variances)} of {len(self.names)} columns>"
@@ -130,13 +137,9 @@ class Components:
             lines.append(
                 f"{i + 1:>9}  {variance:>9.4g}  {self.explained[i]:>9.1%}  {word:>6}   about {angle:.0f}°"
             )
-        if not self.stable.all():
-            lines += [
-                "",
-                "Components that are not stable lie so close to a neighbour that the noise may have mixed",
-            ]
-            lines.append("them: their loadings mean little one by one.")
-        return in_lines(lines)
+        notes = [] if self.stable.all() else [UNSTABLE]
+        notes += [f"Caution: {caution}." for caution in self.cautions]
+        return with_notes(lines, notes) if notes else in_lines(lines)
 
     def __str__(self) -> str:
         return self.summary()
@@ -212,6 +215,7 @@ def pca(
         sines=np.sqrt(np.nan_to_num(squares, posinf=1.0))[:count],
         standardised=standardise,
         spectrum=values,
+        cautions=difference_cautions(moments, "table", refused=True, of="components"),
     )
 
 

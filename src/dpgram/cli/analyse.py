@@ -319,6 +319,7 @@ def pca(
                     }
                     for i in range(len(found.variances))
                 ],
+                "cautions": found.cautions,
             }
         )
         return

@@ -78,6 +78,13 @@ def page_facts(release: Document) -> dict[str, object]:
         "refused_cautions": {
             kind: list(estimand.difference_cautions(moments, kind, refused=True)) for kind in estimand.KINDS
         },
+        "correlation_cautions": {
+            kind: list(estimand.difference_cautions(moments, kind, of="correlations"))
+            for kind in estimand.KINDS
+        },
+        "component_cautions": list(
+            estimand.difference_cautions(moments, "table", refused=True, of="components")
+        ),
         "guarantee": {
             "epsilon": guarantee.epsilon,
             "delta": guarantee.delta,

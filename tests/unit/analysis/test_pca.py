@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 from tests.unit.analysis.tables import encode, exact_moments, insurance, insurance_schema
 
+import dpgram as dg
+from dpgram.analysis.estimand import difference_cautions
 from dpgram.analysis.moments import EncodedNoise, Moments
-from dpgram.analysis.pca import pca
+from dpgram.analysis.pca import UNSTABLE, pca
+from dpgram.cli import run
 from dpgram.errors import AnalysisError
 from dpgram.noise import SymmetricGaussian
 from dpgram.schema import Schema, categorical, numeric
@@ -131,3 +137,38 @@ def test_drowned_columns_cannot_be_standardised() -> None:
     moments = exact_moments(Schema(numeric("a", 0, 1), constant=False), {"a": np.array([0.1, 0.4])})
     with pytest.raises(AnalysisError, match="no constant column"):
         pca(moments)
+
+
+VECTORS = Path(__file__).resolve().parents[3] / "conformance" / "vectors"
+
+
+def test_components_and_covariances_say_that_their_influence_is_bounded(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    adaptive, plain = (VECTORS / f"{kind}.dpgram.json" for kind in ("adaptive", "plain"))
+    for path, bounded in ((adaptive, True), (plain, False)):
+        components, covariance = dg.load(path).pca(2), dg.load(path).covariance(["age", "charges"])
+        for found, what in ((components, "components"), (covariance, "covariances")):
+            told = f"{what} are those of bounded influence"
+            assert any(told in caution for caution in found.cautions) == bounded
+            assert (told in " ".join(str(found).split())) == bounded
+            assert not any("interval" in caution for caution in found.cautions)  # there are none
+        assert ("bounded influence" in covariance._repr_html_()) == bounded
+        assert run(["pca", str(path), "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["cautions"] == list(components.cautions)
+
+
+def test_cautions_speak_of_what_was_asked() -> None:
+    moments = Moments.of(dg.load(VECTORS / "persons.dpgram.json"))
+    for of, they in (("regression", "coefficients"), ("components", "components")):
+        told = " ".join(difference_cautions(moments, "table", of=of))
+        assert f"count 1/m each: {they} are those of rows so weighted" in told
+
+
+def test_the_note_on_stability_is_folded_as_one_text() -> None:
+    found = pca(exact_moments(insurance_schema(), TABLE, sigma=300.0))
+    assert not found.stable.all()
+    lines = found.summary().splitlines()
+    note = lines[lines.index("", 3) + 1 :]
+    assert " ".join(note) == UNSTABLE
+    assert len(note) == 2

@@ -28,7 +28,8 @@ function showCorrelations(session) {
     at("pair-told").textContent = "–";
     return null;
   }
-  notices("correlation-notices", []);
+  const cautions = moments.facts.correlation_cautions[state.kind];
+  notices("correlation-notices", cautions.map((text) => `Caution: ${text}.`));
   const shown = positions(session);
   const columns = shown.map((i) => moments.columns[i]);
   const part = (name) => shown.map((i) => shown.map((j) => whole[name][i - 1][j - 1]));
@@ -43,7 +44,7 @@ function showCorrelations(session) {
   }
   showPair(session, whole);
   showStrongest(session, columns, values, low, high);
-  return { names: columns.map((column) => column.name), level: Number(state.level), kind: state.kind, estimate: values, low, high };
+  return { names: columns.map((column) => column.name), level: Number(state.level), kind: state.kind, estimate: values, low, high, cautions };
 }
 
 // Any two columns, with their interval.
@@ -91,9 +92,10 @@ function showComponents(session) {
   try {
     const shown = positions(session);
     const found = session.once(`components ${JSON.stringify([shown, state.standardise])}`, () => components(moments, shown, state.standardise));
-    notices("pca-notices", []);
+    const cautions = moments.facts.component_cautions;
+    notices("pca-notices", cautions.map((text) => `Caution: ${text}.`));
     drawComponents(found);
-    return { standardise: state.standardise, ...found };
+    return { standardise: state.standardise, ...found, cautions };
   } catch (problem) {
     if (!(problem instanceof Refusal)) throw problem;
     const remedies = state.standardise ? [["Leave variances as they are", () => session.change({ standardise: false })]] : [];
