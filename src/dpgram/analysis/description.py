@@ -29,7 +29,7 @@ from dpgram.analysis.moments import Moments
 from dpgram.analysis.normal_equations import too_noisy
 from dpgram.analysis.row_sets import matrix_count, row_sets
 from dpgram.analysis.summary import WIDTH, aligned
-from dpgram.document.labels import Labels
+from dpgram.document.labels import Labels, written
 from dpgram.document.terminal import escaped, in_lines, one_line
 from dpgram.errors import AnalysisError
 from dpgram.schema.encodings import EncodedColumn
@@ -55,8 +55,14 @@ class Told:
     low: float
     high: float
 
+    @property
+    def shown(self) -> tuple[float, float, float]:
+        """The estimate and the ends, for eyes: noise can take an estimate out of what is possible."""
+        return min(max(self.estimate, self.low), self.high), self.low, self.high
+
     def __str__(self) -> str:
-        return f"{self.estimate:.5g} ({self.low:.5g} to {self.high:.5g})"
+        value, low, high = self.shown
+        return f"{value:.5g} ({low:.5g} to {high:.5g})"
 
 
 @final
@@ -73,6 +79,8 @@ class ColumnDescription:
     label: str | None = None
     """What it is, as the schema says; nothing where it says nothing."""
     units: str | None = None
+    dates: bool = False
+    """Whether the mean is a day, counted from 1970-01-01, and the deviation in days."""
 
 
 @final
@@ -85,9 +93,12 @@ class Description:
     rows: Told
     columns: tuple[ColumnDescription, ...]
     cautions: tuple[str, ...] = ()
+    counted: str = "rows"
+    """What all counts are of: rows, units where each counts as one, or weight."""
 
     def __repr__(self) -> str:
-        return f"<Description: {len(self.columns)} columns, {self.rows.estimate:,.0f} rows, {self.kind}>"
+        rows = self.rows.shown[0]
+        return f"<Description: {len(self.columns)} columns, {rows:,.0f} {self.counted}, {self.kind}>"
 
     def __getitem__(self, name: str) -> ColumnDescription:
         for column in self.columns:
@@ -115,7 +126,7 @@ class Description:
         return frame_of(found, numbers=list(found)[3:], texts=list(found)[:3])
 
     def __str__(self) -> str:
-        lines = [f"rows: {self.rows.estimate:,.0f} ({self.rows.low:,.0f} to {self.rows.high:,.0f})", ""]
+        lines = [self._told_rows(), ""]
         cells = self._cells()
         table = aligned(cells[0], cells[1:])
         if max(map(len, table)) > WIDTH:
@@ -138,6 +149,8 @@ class Description:
         said = [f"{column.name} is {column.label}" for column in self.columns if column.label is not None]
         if said:
             told.append(f"Columns: {'; '.join(said)}.")
+        if days := [column.name for column in self.columns if column.dates]:
+            told.append(f"Deviations in days: {', '.join(days)}.")
         return (*told, *(f"Caution: {caution}." for caution in self.cautions))
 
     def _repr_html_(self) -> str:
@@ -145,10 +158,14 @@ class Description:
         rows = "".join("<tr>" + "".join(f"<td>{escaped(c)}</td>" for c in row) + "</tr>" for row in body)
         titles = "".join(f"<th>{escaped(cell)}</th>" for cell in head)
         notes = "".join(f"<p>{escaped(note)}</p>" for note in self.notes())
-        count = f"<p>rows: {self.rows.estimate:,.0f} ({self.rows.low:,.0f} to {self.rows.high:,.0f})</p>"
+        count = f"<p>{escaped(self._told_rows())}</p>"
         return (
             f"<div>{count}<table><thead><tr>{titles}</tr></thead><tbody>{rows}</tbody></table>{notes}</div>"
         )
+
+    def _told_rows(self) -> str:
+        rows, low, high = self.rows.shown
+        return f"{self.counted}: {rows:,.0f} ({low:,.0f} to {high:,.0f})"
 
     def _cells(self) -> list[tuple[str, ...]]:
         """Heading and rows; a column of units where any are declared."""
@@ -159,10 +176,9 @@ class Description:
         ]
         for column in self.columns:
             numbers: list[str] = []
-            for told in (column.mean, column.deviation):
-                numbers += [f"{value:.5g}" for value in (told.estimate, told.low, told.high)]
-            count = column.count
-            values = () if count is None else (count.estimate, count.low, count.high)
+            numbers += [written(value, dates=column.dates) for value in column.mean.shown]
+            numbers += [f"{value:.5g}" for value in column.deviation.shown]
+            values = () if column.count is None else column.count.shown
             numbers += [f"{value:,.0f}" for value in values] or [""] * 3
             units = (column.units or "",) if with_units else ()
             cells.append((column.name, *units, *numbers))
@@ -222,7 +238,13 @@ def describe(
         for k, place in enumerate(places)
     )
     columns = tuple(
-        replace(column, label=words.label(column.name), units=words.units(column.name)) for column in columns
+        replace(
+            column,
+            label=words.label(column.name),
+            units=words.units(column.name),
+            dates=words.is_date(column.name),
+        )
+        for column in columns
     )
     rows, apart = matrix_count(moments, constant), None
     if counted and not isinstance(release, Moments):
@@ -237,7 +259,16 @@ def describe(
             *([] if apart is None else [apart.caution]),
             *([MOVED_CAUTION] if moved else []),
         ),
+        counted=_counted(moments),
     )
+
+
+def _counted(moments: Moments) -> str:
+    """What a count of the release is a number of: with `unit_rows` of rows again."""
+    if moments.survey_weight is not None:
+        return f"weight ({moments.survey_weight!r})"
+    units = moments.unit_rule is not None and moments.unit_rule.counts == "units"
+    return f"units ({moments.unit!r})" if units else "rows"
 
 
 @final

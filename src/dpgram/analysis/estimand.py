@@ -40,8 +40,10 @@ INFLUENCE: Final[Mapping[Answer, tuple[str, str]]] = {
     ),
     **{
         answer: (
-            f"{answer} are those of bounded influence: they differ from the usual ones where such rows "
-            "decide",
+            (
+                f"{answer} are those of bounded influence: they differ from the usual ones where such rows "
+                "decide"
+            ),
             "The usual ones take",
         )
         for answer in ("correlations", "covariances", "components")

@@ -42,6 +42,7 @@ def show(release: ReleaseFile, public_key: PublicKeyIfAny = None, as_json: JsonF
       dpgram show insurance.dpgram.json
     """
     from dpgram.analysis.display import as_text, guarantee_in_words
+    from dpgram.document.labels import Labels
     from dpgram.release import load
 
     verified = public_key is not None
@@ -75,7 +76,10 @@ def show(release: ReleaseFile, public_key: PublicKeyIfAny = None, as_json: JsonF
     say(as_text(loaded, verified=verified))
     if means:
         say("")
-        print_table([(name, f"{value:.5g}") for name, value in means.items()], ("column", "noisy mean"))
+        words = Labels(loaded.schema)
+        print_table(
+            [(name, words.shown(name, value)) for name, value in means.items()], ("column", "noisy mean")
+        )
     if hidden is not None:
         say("")
         say(f"It tells no means: {hidden}")

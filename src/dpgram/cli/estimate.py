@@ -64,6 +64,7 @@ def _description(found: Description) -> dict[str, object]:
         "level": found.level,
         "kind": found.kind,
         "rows": _told(found.rows),
+        "counted": found.counted,
         "columns": [
             {
                 "name": column.name,

@@ -5,12 +5,21 @@ Tables and programs go by names; figures, titles and notes by these.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
+from datetime import date, timedelta
 from typing import final
 
 from dpgram.document.original_units import original_columns
 from dpgram.schema import Schema
 from dpgram.schema.columns import SourceColumn
+
+
+def written(value: float, *, dates: bool) -> str:
+    """A number for eyes: five digits, or the date of a day that is counted from 1970-01-01."""
+    if not dates or not math.isfinite(value):
+        return f"{value:.5g}"
+    return (date(1970, 1, 1) + timedelta(days=round(value))).isoformat()
 
 
 @final
@@ -27,6 +36,7 @@ class Labels:
     def __init__(self, schema: Schema) -> None:
         self._labels: dict[str, str] = {}
         self._units: dict[str, str] = {}
+        self._dates: set[str] = set()
         for column in schema.columns:
             if isinstance(column, SourceColumn):
                 self._read(column)
@@ -40,6 +50,8 @@ class Labels:
 
     def _read(self, column: SourceColumn) -> None:
         about, levels = column.about, column.group_levels
+        if column.cell_kind == "date":
+            self._dates.add(column.name)
         if about.label is not None:
             self._labels[column.name] = about.label
         if about.units is not None and not levels:
@@ -59,6 +71,21 @@ class Labels:
     def units(self, name: str) -> str | None:
         """What was declared, or nothing."""
         return self._units.get(name)
+
+    def is_date(self, name: str) -> bool:
+        """Whether its numbers are days since 1970-01-01."""
+        return name in self._dates
+
+    def shown(self, name: str, value: float) -> str:
+        """A value of the column, or a mean of some: the date of a day, five digits of other numbers.
+
+        >>> from dpgram.document.labels import Labels
+        >>> columns = [dg.numeric("visit", "2020-01-01", "2025-12-31"), dg.numeric("age", 18, 90)]
+        >>> words = Labels(dg.Schema(*columns))
+        >>> words.shown("visit", 19904.3), words.shown("age", 19904.3)
+        ('2024-06-30', '19904')
+        """
+        return written(value, dates=name in self._dates)
 
     def titled(self, name: str) -> str:
         """The label with the units behind it."""

@@ -192,6 +192,7 @@ def _description(release: Document) -> dict[str, object]:
     first = found["population", LEVELS[0]]
     return {
         "rows": {str(level): _ends(found["table", level].rows) for level in LEVELS},
+        "counted": first.counted,
         "cautions": {kind: list(found[kind, LEVELS[0]].cautions) for kind in estimand.KINDS},
         "columns": [_described(found, place) for place in range(len(first.columns))],
     }
@@ -203,6 +204,7 @@ def _described(found: Mapping[tuple[estimand.Kind, float], Description], place: 
     counted = {str(level): None if each.count is None else _ends(each.count) for level, each in table.items()}
     return {
         "name": table[LEVELS[0]].name,
+        "dates": table[LEVELS[0]].dates,
         "mean": {
             kind: {str(level): _ends(own[kind, level].mean) for level in LEVELS} for kind in estimand.KINDS
         },

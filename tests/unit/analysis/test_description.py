@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+from datetime import date
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,19 +13,23 @@ from scipy.stats import binom
 from tests.flat import publish
 from tests.unit.analysis.tables import encode, insurance, insurance_schema
 
+import dpgram as dg
 from dpgram.analysis.description import Description, _centred, _column, _level_count, describe
 from dpgram.analysis.forms import residuals
 from dpgram.analysis.moments import EncodedNoise, Moments
 from dpgram.analysis.regress import regress
 from dpgram.analysis.row_sets import matrix_count
+from dpgram.cli import run
 from dpgram.demo import insurance as demo
 from dpgram.errors import AnalysisError
+from dpgram.explorer.facts import page_facts
 from dpgram.noise import SymmetricGaussian
 from dpgram.privacy import SeededEntropy
 from dpgram.publishing import publish_with
 from dpgram.release import Release
-from dpgram.schema import Schema, numeric, product
+from dpgram.schema import Schema, categorical, numeric, product
 
+VECTORS = Path(__file__).resolve().parents[3] / "conformance" / "vectors"
 ROWS = 4_000
 TABLE = insurance(ROWS)
 SCHEMA = insurance_schema()
@@ -195,3 +201,58 @@ def test_refusals(release: Release) -> None:
     with pytest.raises(AnalysisError, match="products and polynomials"):
         describe(derived, [schema.names[-1]])
     assert [column.name for column in describe(derived).columns] == ["a", "b"]
+
+
+def dated(**options: Any) -> Release:
+    """One level has no rows: its noisy count may be negative."""
+    draw = np.random.default_rng(4)
+    table = {
+        "visit": np.datetime64("2024-01-01") + draw.integers(0, 365, ROWS),
+        "g": draw.choice(["a", "b"], ROWS),
+        "id": np.arange(ROWS),
+    }
+    levels = ["a", "b", *(f"none {i}" for i in range(12))]
+    schema = Schema(numeric("visit", "2024-01-01", "2024-12-31"), categorical("g", levels))
+    return publish(table, schema, epsilon=3.0, delta=1e-6, entropy=SeededEntropy(1), **options)
+
+
+def test_means_of_dates_are_dates(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    release = dated(adaptive=True)
+    found = release.describe()
+    assert found["visit"].dates
+    assert 19_700 < found["visit"].mean.estimate < 20_100  # numbers stay days
+    (line,) = (line for line in str(found).splitlines() if line.startswith("visit"))
+    mean, low, high, deviation = line.split()[1:5]
+    assert date(2024, 6, 20) < date.fromisoformat(low) <= date.fromisoformat(mean) <= date.fromisoformat(high)
+    assert date.fromisoformat(high) < date(2024, 7, 12)
+    assert float(deviation) == pytest.approx(105.4, rel=0.05)
+    assert "Deviations in days: visit." in found.notes()
+    assert mean in found._repr_html_()
+    path = release.save(tmp_path / "dated.dpgram.json")
+    assert run(["show", str(path)]) == 0
+    (shown,) = (line for line in capsys.readouterr().out.splitlines() if line.split()[:1] == ["visit"])
+    assert shown.split()[1] == mean
+    assert page_facts(release)["description"]["columns"][0]["dates"] is True
+
+
+def test_what_is_shown_lies_within_its_interval() -> None:
+    found = dated(adaptive=True).describe()
+    counts = [column.count for column in found.columns if column.count is not None]
+    below = [count for count in counts if count.estimate < 0.0]
+    assert below  # else this says nothing
+    assert all(count.shown == (0.0, 0.0, count.high) for count in below)
+    assert all(str(count).startswith("0 (") for count in below)
+    for count in counts:
+        value, low, high = count.shown
+        assert low <= value <= high
+        assert value == count.estimate or count in below
+    cells = [cell for row in found._cells()[1:] for cell in row[1:]]
+    assert not any(cell.startswith("-") for cell in cells)
+
+
+def test_what_is_counted_is_named() -> None:
+    assert str(dated().describe()).startswith("rows: ")
+    assert str(dated(unit="id").describe()).startswith("units ('id'): ")
+    assert str(dated(unit="id", unit_rows=2).describe()).startswith("rows: ")
+    weighed = Moments.of(dg.load(VECTORS / "weighted.dpgram.json"))
+    assert str(describe(weighed)).startswith(f"weight ({weighed.survey_weight!r}): ")

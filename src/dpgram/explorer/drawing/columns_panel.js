@@ -1,7 +1,7 @@
 // Columns one by one: noisy counts with their noise, what was lost of each, means and deviations.
 import { upperQuantile } from "../arithmetic/distributions.js";
 import * as charts from "./charts.js";
-import { at, card, element, fillTable, nameElement, notices, number, numberCell, options, percent, shortened } from "./elements.js";
+import { asDate, at, card, element, fillTable, nameElement, notices, number, numberCell, options, percent, shortened } from "./elements.js";
 
 const LOST = {
   missing: "missing", unreadable: "not readable, or of no declared level", below: "below the bounds, moved to the lower one",
@@ -24,8 +24,6 @@ function showColumns(session) {
   showDescription(session);
   return { column: name, histogram, description: facts.description };
 }
-
-const asDate = (days) => new Date(Math.round(days) * 86_400_000).toISOString().slice(0, 10);
 
 function showHistogram({ state }, column, histogram) {
   const reach = upperQuantile(0.5 * (1 - Number(state.level)), null) * histogram.noise_sd;
@@ -84,9 +82,11 @@ function showCards({ facts, moments, state }, column) {
     const [mean, low, high] = own.mean[state.kind][state.level];
     const [deviation, from, to] = own.deviation[state.level];
     const isShare = own.count[state.level] !== null;
+    const told = (value) => (own.dates ? asDate(value) : number(value, 4));
+    const days = own.dates ? " days" : "";
     cards.push(
-      card(isShare ? "Share of true" : "Mean", number(mean, 4), `${percent(Number(state.level))} interval ${number(low, 4)} to ${number(high, 4)}`, { id: "column-mean", "data-value": String(mean), "data-low": String(low), "data-high": String(high) }),
-      card("Standard deviation", number(deviation, 4), `${percent(Number(state.level))} interval ${number(from, 4)} to ${number(to, 4)} (table)`, { id: "column-deviation", "data-value": String(deviation) }),
+      card(isShare ? "Share of true" : "Mean", told(within([mean, low, high])[0]), `${percent(Number(state.level))} interval ${told(low)} to ${told(high)}`, { id: "column-mean", "data-value": String(mean), "data-low": String(low), "data-high": String(high) }),
+      card("Standard deviation", number(deviation, 4) + days, `${percent(Number(state.level))} interval ${number(from, 4)} to ${number(to, 4)}${days} (table)`, { id: "column-deviation", "data-value": String(deviation) }),
     );
   }
   const [bounds, origin] = column.bounds === null || column.choices.length
@@ -104,18 +104,23 @@ function showDescription({ facts, state }) {
     return;
   }
   const level = percent(Number(state.level));
-  const three = (told, digits) => (told === null ? [element("td"), element("td"), element("td")] : told.map((value) => numberCell(value, digits)));
-  fillTable("description", ["column", "mean or share", `${level} from`, "to", "deviation", "from", "to", "rows", "from", "to"],
+  const three = (told) => within(told).map((value) => numberCell(value, 4));
+  const days = (told) => within(told).map((value) => element("td", asDate(value), { "data-value": String(value) }));
+  fillTable("description", ["column", "mean or share", `${level} from`, "to", "deviation", "from", "to", description.counted, "from", "to"],
     description.columns.map((each) => [
       nameElement(each.name),
-      ...three(each.mean[state.kind][state.level], 4), ...three(each.deviation[state.level], 4), ...rowCells(each.count[state.level]),
+      ...(each.dates ? days : three)(each.mean[state.kind][state.level]), ...three(each.deviation[state.level]), ...rowCells(each.count[state.level]),
     ]));
   const [rows, low, high] = description.rows[state.level];
   at("description-reading").textContent = [
-    `Rows: about ${rowsText(rows)} (${rowsText(low)} to ${rowsText(high)}). Intervals of means are for ${state.kind === "population" ? "the population" : "this table"}, the others for this table.`,
+    `${description.counted[0].toUpperCase()}${description.counted.slice(1)}: about ${rowsText(rows)} (${rowsText(low)} to ${rowsText(high)}). Intervals of means are for ${state.kind === "population" ? "the population" : "this table"}, the others for this table.`,
+    ...(description.columns.some((each) => each.dates) ? ["Deviations of dates are in days."] : []),
     ...description.cautions[state.kind].map((text) => `Caution: ${text}.`),
   ].join(" ");
 }
+
+// Noise can take an estimate out of what is possible; its ends are within it.
+const within = ([value, low, high]) => [Math.min(Math.max(value, low), high), low, high];
 
 function rowCells(told) {
   return [0, 1, 2].map((k) => (told === null ? element("td") : element("td", rowsText(told[k]), { "data-value": String(told[k]) })));

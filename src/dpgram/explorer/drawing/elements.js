@@ -44,6 +44,10 @@ function number(value, digits = 5) {
 
 const percent = (level) => `${Math.round(1000 * level) / 10}%`;
 
+const DAY = 86_400_000;
+
+const asDate = (days) => new Date(Math.round(days) * DAY).toISOString().slice(0, 10);
+
 function numberCell(value, digits) {
   return element("td", number(value, digits), value === null ? {} : { "data-value": String(value) });
 }
@@ -116,5 +120,5 @@ function tickBoxes(names, chosen, changed) {
 
 export {
   at, element, shortened, distinct, nameElement, number, percent, numberCell, pValue, fillTable, notices, card, options,
-  tickBoxes,
+  tickBoxes, asDate, DAY,
 };

@@ -3,11 +3,7 @@ import { Refusal } from "../arithmetic/moments.js";
 import { meanOf } from "../arithmetic/contrasts.js";
 import { neededColumns, predict, withoutRows } from "../arithmetic/prediction.js";
 import { nothingChosen, remedies } from "./fit_panel.js";
-import { at, card, element, notices, number, percent, shortened } from "./elements.js";
-
-const DAY = 86_400_000;
-
-const asDate = (days) => new Date(Math.round(days) * DAY).toISOString().slice(0, 10);
+import { DAY, asDate, at, card, element, notices, number, percent, shortened } from "./elements.js";
 
 // Nobody in particular: noisy means, and the most frequent level.
 function average(moments, column) {
