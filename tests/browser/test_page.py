@@ -302,6 +302,19 @@ def test_paper_and_narrow_windows(page: Path, opened: Opener) -> None:
     assert driver.execute_script(top, "quality") < 844
 
 
+def test_charts_leave_room_for_a_scrollbar(page: Path, opened: Opener) -> None:
+    """It takes some of the page's width, and no window is told: what stands at the edge would be cut off."""
+    driver = ready(opened(page, "view=correlations", width=1100))
+    driver.execute_script("document.documentElement.style.paddingRight = '40px'")
+    over = """
+      const place = document.getElementById('correlation-chart');
+      const edge = place.getBoundingClientRect().left + place.clientWidth;
+      const ends = [...place.querySelectorAll('text')].map((text) => text.getBoundingClientRect().right);
+      return ends.filter((end) => end > edge).length
+    """
+    until(lambda: driver.execute_script(over) == 0, "no text of the chart is cut off")
+
+
 def test_the_policy_lets_nothing_in(page: Path, opened: Opener, driver: Driver) -> None:
     ready(opened(page))
     script = """

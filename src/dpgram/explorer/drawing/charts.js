@@ -139,7 +139,7 @@ function heatMap(names, estimates, low, high, colours) {
     const box = { top: 8, bottom: 8 + pitch * count };
     const y = linear(-0.5, count - 0.5, box.top, box.bottom);
     box.left = rowNames(sheet, Math.min(width, 640), names.map((name, i) => ({ name, y: y(i) })), size);
-    box.right = Math.min(width - 56, box.left + 1.6 * pitch * count);
+    box.right = Math.min(width - 62, box.left + 1.6 * pitch * count);
     const x = linear(-0.5, count - 0.5, box.left, box.right);
     const [wide, tall] = [box.right - box.left, box.bottom - box.top];
     const cells = shape("image", {
@@ -281,7 +281,8 @@ function counts(id, bars, { axis, upright, words }) {
     const box = { top: 12, bottom: height - AXIS - 20, right: width - RIGHT };
     const [left, y] = leftAxis(sheet, box, limit, "rows");
     // Where the names of all bars do not fit, as many as do.
-    const every = Math.ceil((bars.length * 52) / Math.max(width - left, 1));
+    const longest = Math.max(...bars.filter((bar) => !bar.lost).map((bar) => Math.min(bar.name.length, 12)));
+    const every = Math.ceil((bars.length * Math.max(52, 6.6 * longest + 8)) / Math.max(width - left, 1));
     const x = linear(-0.6, bars.length - 0.4, left, box.right);
     const pitch = x(1) - x(0);
     const half = 0.4 * pitch;

@@ -5,7 +5,7 @@ const LONGEST = 26;
 const LINE = 20;
 const TICK = 4;
 const RIGHT_EDGE = 12;
-const drawn = new Map();  // id → { width, redraw }: drawn again when the window gets another width
+const drawn = new Map();  // id → { width, redraw }: drawn again when the page gets another width
 
 // One line, short, and isolated from the writing direction of its surroundings.
 function oneLine(name) {
@@ -33,7 +33,8 @@ function draw(id, words, height, paint, least = 0) {
   place.setAttribute("role", "img");
   place.setAttribute("aria-label", words);
   const redraw = () => {
-    const width = Math.max(place.clientWidth, least);
+    const room = place.clientWidth;  // before the picture is there: with it, a scrollbar may take some
+    const width = Math.max(room, least);
     const sheet = shape("svg", { width, height, viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" });
     const tip = document.createElement("div");
     tip.className = "tip";
@@ -41,7 +42,7 @@ function draw(id, words, height, paint, least = 0) {
     place.replaceChildren(sheet, tip);
     listen(place, sheet, tip);
     paint(sheet, width);
-    drawn.set(id, { width: place.clientWidth, redraw });
+    drawn.set(id, { width: room, redraw });
   };
   redraw();
 }
@@ -193,11 +194,12 @@ function legend(sheet, width, entries) {
   return y + LINE;
 }
 
-addEventListener("resize", () => {
+// The window gets another width, or the page a scrollbar, of which no window is told.
+new ResizeObserver(() => {
   for (const [id, { width, redraw }] of drawn) {
     const { clientWidth } = document.getElementById(id);
     if (clientWidth !== 0 && clientWidth !== width) redraw();
   }
-});
+}).observe(document.documentElement);
 
 export { draw, clear, shape, withTip, oneLine, label, linear, range, rowNames, bottomAxis, leftAxis, legend };
