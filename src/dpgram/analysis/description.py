@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, final
 
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
 
+ROUGH: Final = 4.0
+"""So many times as wide as the interval of the matrix, that of a histogram's mean is worth a word."""
 COUNT_CELLS: Final = 3
 """The last cells of a line: a count and the ends of its interval."""
 
@@ -227,15 +229,12 @@ def describe(
     if not isinstance(release, Moments) and of_the_same_rows(release) is not None:
         counted = histograms(release)
     words = Labels(moments.schema)
+    own = [
+        _column(moments, constant, place, found, k, quantile, kind, scale) for k, place in enumerate(places)
+    ]
     columns = tuple(
-        _counted_column(
-            _column(moments, constant, place, found, k, quantile, kind, scale),
-            moments.schema.encoded[place],
-            counted,
-            quantile,
-            kind,
-        )
-        for k, place in enumerate(places)
+        _counted_column(column, moments.schema.encoded[place], counted, quantile, kind)
+        for column, place in zip(own, places, strict=True)
     )
     columns = tuple(
         replace(
@@ -258,9 +257,22 @@ def describe(
             *description_cautions(moments, kind, counted=bool(counted)),
             *([] if apart is None else [apart.caution]),
             *([MOVED_CAUTION] if moved else []),
+            *_rough_means(columns, own),
         ),
         counted=_counted(moments),
     )
+
+
+def _rough_means(columns: Sequence[ColumnDescription], own: Sequence[ColumnDescription]) -> Iterator[str]:
+    """What the matrix, `own`, tells far more closely than a histogram between wide bounds."""
+    for column, closer in zip(columns, own, strict=True):
+        width, narrower = (each.mean.high - each.mean.low for each in (column, closer))
+        if column.count is None and width > ROUGH * narrower:
+            value, low, high = (written(value, dates=column.dates) for value in closer.mean.shown)
+            yield (
+                f"the mean of {column.name} comes from a histogram between far bounds, and is rough; over "
+                f"complete rows, those far from the others counting less, it is {value} ({low} to {high})"
+            )
 
 
 def _counted(moments: Moments) -> str:

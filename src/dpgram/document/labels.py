@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import date, timedelta
 from typing import final
 
@@ -17,9 +18,10 @@ from dpgram.schema.columns import SourceColumn
 
 def written(value: float, *, dates: bool) -> str:
     """A number for eyes: five digits, or the date of a day that is counted from 1970-01-01."""
-    if not dates or not math.isfinite(value):
-        return f"{value:.5g}"
-    return (date(1970, 1, 1) + timedelta(days=round(value))).isoformat()
+    with suppress(OverflowError):  # no calendar has the days that a forged file may tell
+        if dates and math.isfinite(value):
+            return (date(1970, 1, 1) + timedelta(days=round(value))).isoformat()
+    return f"{value:.5g}"
 
 
 @final

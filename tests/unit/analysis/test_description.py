@@ -256,3 +256,27 @@ def test_what_is_counted_is_named() -> None:
     assert str(dated(unit="id", unit_rows=2).describe()).startswith("rows: ")
     weighed = Moments.of(dg.load(VECTORS / "weighted.dpgram.json"))
     assert str(describe(weighed)).startswith(f"weight ({weighed.survey_weight!r}): ")
+
+
+@pytest.mark.parametrize(("bound", "rough"), [(400.0, False), (40_000.0, True)])
+def test_a_rough_mean_of_a_histogram_is_told_with_the_closer_one(bound: float, rough: bool) -> None:
+    """Between far bounds a histogram's mean is mostly noise; the matrix of the same release tells it."""
+    dice = np.random.default_rng(3)
+    table = {"wage": dice.normal(200.0, 40.0, 6_000).clip(0, 400), "age": dice.uniform(18, 90, 6_000)}
+    schema = Schema(numeric("wage", 0, bound), numeric("age", 18, 90))
+    asked = {"epsilon": 2.0, "delta": 1e-6, "entropy": SeededEntropy(1), "progress": False}
+    found = publish_with(table, schema, **asked)[0].describe()
+    told = [caution for caution in found.cautions if "is rough" in caution]
+    assert len(told) == rough
+    if rough:
+        low, high = map(float, told[0].rpartition("(")[2].rstrip(")").split(" to "))
+        assert told[0].startswith("the mean of wage comes from a histogram between far bounds")
+        assert low < table["wage"].mean() < high
+        assert 4 * (high - low) < found["wage"].mean.high - found["wage"].mean.low
+
+
+def test_days_that_no_calendar_has_stay_numbers() -> None:
+    from dpgram.document.labels import written
+
+    days = (0.4, 1e9, -1e300, float("inf"))
+    assert [written(day, dates=True) for day in days] == ["1970-01-01", "1e+09", "-1e+300", "inf"]
