@@ -6,6 +6,7 @@ const LINE = 20;
 const TICK = 4;
 const RIGHT_EDGE = 12;
 const drawn = new Map();  // id → { width, redraw }: drawn again when the page gets another width
+let observer = null;  // of that width, from the first picture on
 
 // One line, short, and isolated from the writing direction of its surroundings.
 function oneLine(name) {
@@ -28,6 +29,7 @@ function shape(kind, attributes = {}, text = "") {
 
 // `least` is the width below which the place scrolls instead of becoming illegible.
 function draw(id, words, height, paint, least = 0) {
+  observer ??= watchWidth();
   const place = document.getElementById(id);
   place.hidden = false;
   place.setAttribute("role", "img");
@@ -195,11 +197,15 @@ function legend(sheet, width, entries) {
 }
 
 // The window gets another width, or the page a scrollbar, of which no window is told.
-new ResizeObserver(() => {
-  for (const [id, { width, redraw }] of drawn) {
-    const { clientWidth } = document.getElementById(id);
-    if (clientWidth !== 0 && clientWidth !== width) redraw();
-  }
-}).observe(document.documentElement);
+function watchWidth() {
+  const observer = new ResizeObserver(() => {
+    for (const [id, { width, redraw }] of drawn) {
+      const { clientWidth } = document.getElementById(id);
+      if (clientWidth !== 0 && clientWidth !== width) redraw();
+    }
+  });
+  observer.observe(document.documentElement);
+  return observer;
+}
 
 export { draw, clear, shape, withTip, oneLine, label, linear, range, rowNames, bottomAxis, leftAxis, legend };
