@@ -312,3 +312,16 @@ class TestPrices:
         slack = 5.0 * math.sqrt(tail / len(drawn))
         assert over <= tail + slack
         assert over >= 0.4 * tail - slack
+
+    @pytest.mark.parametrize("law", LAWS)
+    @pytest.mark.parametrize("cells", [1, 2, 20])
+    def test_the_noise_of_several_cells_together_has_its_tail(self, law: CountLaw, cells: int) -> None:
+        """Chernoff's bound holds, and is not far off: within a factor of 12 here."""
+        from dpgram.privacy.sampling.entropy import SeededEntropy
+
+        noise, tail, sums = CountNoise(law=law, scale=30.0 * ROW_NORM_SQUARED), 0.02, 40_000
+        drawn = noise.draw(np.zeros((sums, cells), np.int64), SeededEntropy(4)).sum(axis=1).astype(float)
+        over = float((drawn / ROW_NORM_SQUARED > noise.sum_quantile(cells, tail)).mean())
+        slack = 5.0 * math.sqrt(tail / sums)
+        assert tail / 12 - slack / 3 <= over <= tail + slack
+        assert noise.sum_quantile(cells, 1e-300) > noise.sum_quantile(cells, 1e-5) > 0.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import warnings
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,9 @@ from typer.testing import CliRunner
 import dpgram as dg
 from dpgram.cli import app
 from dpgram.errors import DpgramWarning, LearningError
+from dpgram.lattice import ROW_NORM_SQUARED
+from dpgram.privacy.count_noise import CountNoise
+from dpgram.publishing._adaptive import _doubt
 from dpgram.publishing.column_checks import check_columns
 from dpgram.rows import Rows
 from dpgram.rows.rules import row_rules
@@ -220,12 +224,24 @@ def test_streams_are_counted_without_columns() -> None:
 
 
 def warned(data: object, schema: dg.Schema, **options: Any) -> list[str]:
-    with warnings.catch_warnings(record=True) as seen, pytest.MonkeyPatch.context() as patch:
+    with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
-        # Noise alone stops one publication of a few rows in a hundred.
-        patch.setattr("dpgram.publishing._adaptive.SURE_LOSS", 12.0)
         dg.publish(data, schema, epsilon=1, delta=1e-6, progress=False, **options)
     return [str(one.message) for one in seen if issubclass(one.category, DpgramWarning)]
+
+
+@pytest.mark.parametrize("columns", [1, 5, 40])
+def test_noise_alone_stops_one_publication_in_a_hundred_thousand_at_most(columns: int) -> None:
+    """In few rows too. Counts of a pure release have long tails: four deviations were too few there."""
+
+    def stopped(doubt: float) -> float:
+        """The chance that a sum of two Laplace variables of scale 1 exceeds the doubt, for any column."""
+        return columns * (2.0 + doubt) / 4.0 * math.exp(-doubt)
+
+    noise = CountNoise(law="discrete-laplace", scale=float(ROW_NORM_SQUARED))
+    assert stopped(_doubt(noise, 1, columns)) <= 1e-5
+    assert stopped(0.75 * _doubt(noise, 1, columns)) > 1e-5  # a third more than is needed, at most
+    assert stopped(4.0 * math.sqrt(2.0) * noise.deviation) > 8e-4
 
 
 @pytest.mark.parametrize("adaptive", [True, False])

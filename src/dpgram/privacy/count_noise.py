@@ -86,6 +86,26 @@ class CountNoise:
             reach = -math.log(probability) * self.scale
         return max(reach, 1.0) / ROW_NORM_SQUARED * _NUDGE
 
+    def sum_quantile(self, cells: int, probability: float) -> float:
+        """A number of rows that the noise of so many cells together exceeds with at most this probability.
+
+        Chernoff's bound: E e^{λX} ≤ e^{λ²σ²/2} for the discrete Gaussian, and ≤ 1/(1 − λ²b²) for the discrete
+        Laplace (sinh²(λ/2)/sinh²(1/2b) ≤ λ²b² below λ = 1/b), whose best λ at a sum of u·b with m cells is
+        (√(m² + u²) − m)/(u·b).
+        """
+        surprise = -math.log(probability)
+        if self.law == "discrete-gaussian":
+            return math.sqrt(2.0 * cells * surprise) * self.scale / ROW_NORM_SQUARED
+
+        from scipy.optimize import brentq
+
+        def excess(reach: float) -> float:
+            x = (math.hypot(cells, reach) - cells) / reach
+            return x * reach + cells * math.log1p(-x * x) - surprise
+
+        most = 4.0 * (cells + surprise)  # x ≥ 3/5 there, and 2/5 of the reach is more than `surprise`
+        return float(brentq(excess, 1e-9, most)) * self.scale / ROW_NORM_SQUARED
+
     def draw(self, cells: npt.NDArray[np.int64], entropy: Entropy) -> Integers:
         """Cells in lattice units + noise. Call it only after the event has been charged."""
         flat = cells.ravel()

@@ -71,8 +71,8 @@ if TYPE_CHECKING:
     from dpgram.publishing.measurements.base import Measurement
     from dpgram.schema import Schema
 
-SURE_LOSS: Final = 4.0
-"""Noise deviations by which a loss must exceed what is allowed before a publication stops for it."""
+BY_NOISE: Final = 1e-5
+"""Chance that noise alone stops a publication of which nothing was lost."""
 
 
 @final
@@ -186,19 +186,20 @@ def noisy_stop(calibration: AdaptiveCalibration) -> NoisyStop | None:
     noise = count_noise(calibration.law, price, len(rules.schema.columns_read), calibration.units_changed)
     if noise is None:
         return None
-    return NoisyStop(at_most=request.split.loss_at_most, doubt=_doubt(noise, len(rules.groups)))
+    doubt = _doubt(noise, len(rules.groups), len(rules.schema.columns_read))
+    return NoisyStop(at_most=request.split.loss_at_most, doubt=doubt)
 
 
-def _doubt(noise: CountNoise, groups: int) -> float:
-    """Rows by which noise is allowed to exceed the sum of two cells, in each of these groups."""
-    return SURE_LOSS * noise.deviation * math.sqrt(2.0 * groups)
+def _doubt(noise: CountNoise, groups: int, columns: int) -> float:
+    """Rows by which noise may exceed the two cells of what a column lost, in all of these groups."""
+    return noise.sum_quantile(2 * groups, BY_NOISE / columns)
 
 
 def _refuse_lost(calibration: AdaptiveCalibration, groups: tuple[MeasuredHistograms, ...]) -> None:
     """Stop where noisy counts show beyond doubt that most of a column cannot be read, groups together."""
     limit, law, scale = calibration.request.split.loss_at_most, groups[0].law, groups[0].scale
     rows = max(sum(map(histogram_rows, groups)), 1.0)
-    doubt = _doubt(CountNoise(law=law, scale=scale), len(groups))
+    doubt = _doubt(CountNoise(law=law, scale=scale), len(groups), len(groups[0].columns))
     for each, *others in zip(*(one.columns for one in groups), strict=True):
         cells = [one.lost[:2] for one in (each, *others)]
         missing, unread = (sum(map(int, kind)) / ROW_NORM_SQUARED for kind in zip(*cells, strict=True))
