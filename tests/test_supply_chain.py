@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import tarfile
@@ -42,6 +43,24 @@ def oldest() -> dict[str, Version]:
     lines = (PROJECT / "constraints-oldest.txt").read_text(encoding="utf-8").splitlines()
     pinned = [line.split("==") for line in lines if not line.startswith("#")]
     return {name: Version(version) for name, version in pinned}
+
+
+class TestVersion:
+    def test_every_distribution_has_the_same(self) -> None:
+        papers = tomllib.loads((PROJECT / "papers/pyproject.toml").read_text(encoding="utf-8"))["project"]
+        r_package = (PROJECT / "r/DESCRIPTION").read_text(encoding="utf-8")
+        node = json.loads((PROJECT / "js/package.json").read_text(encoding="utf-8"))
+        (needed,) = [Requirement(text) for text in papers["dependencies"] if text.startswith(OURS)]
+        found = {
+            papers["version"],
+            *re.findall(r"^Version: (\S+)$", r_package, re.MULTILINE),
+            node["version"],
+        }
+        assert found == {METADATA["version"]} == {only.version for only in needed.specifier}
+
+    def test_the_changelog_begins_with_it(self) -> None:
+        changelog = (PROJECT / "CHANGELOG.md").read_text(encoding="utf-8")
+        assert re.findall(r"^## ([0-9.]+)", changelog, re.MULTILINE)[0] == METADATA["version"]
 
 
 class TestDependencies:
