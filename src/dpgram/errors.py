@@ -9,7 +9,7 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
-from numbers import Real
+from numbers import Integral, Real
 from typing import Final
 
 _OURS: Final = (__file__.removesuffix("errors.py"), contextlib.__file__)
@@ -116,6 +116,16 @@ def real(value: object) -> float | None:
         return float(value)
     except OverflowError:
         return math.inf if value > 0 else -math.inf  # type: ignore[operator]
+
+
+def whole(value: object) -> int | None:
+    """What a person gave, as an integer, of numpy's types too; None: 2.0, a text, a flag, no whole number.
+
+    >>> from dpgram.errors import whole
+    >>> whole(2), whole(2.0), whole("2"), whole(True)
+    (2, None, None, None)
+    """
+    return None if isinstance(value, bool) or not isinstance(value, Integral) else int(value)
 
 
 def shown(value: object) -> str:

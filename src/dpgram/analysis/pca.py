@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, final
 
@@ -30,7 +29,7 @@ from dpgram.analysis.moments import Moments
 from dpgram.analysis.normal_equations import COUNT_TO_NOISE, complement_of, too_noisy
 from dpgram.document.labels import Labels
 from dpgram.document.terminal import in_lines, with_notes
-from dpgram.errors import AnalysisError, shown
+from dpgram.errors import AnalysisError, shown, whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -182,9 +181,9 @@ def pca(
         free = _independent_directions(functions)
     else:
         free = _free_directions(moments, positions, scales)
-    if k is not None and not (_is_whole(k) and 1 <= k <= free.shape[1]):
+    if k is not None and not 1 <= (whole(k) or 0) <= free.shape[1]:
         raise AnalysisError(
-            f"the number of components is {'out of range' if _is_whole(k) else 'not a whole number'}",
+            f"the number of components is {'not a whole number' if whole(k) is None else 'out of range'}",
             got=shown(k),
             limit=f"1 to {free.shape[1]}, all that can vary",
         )
@@ -238,10 +237,6 @@ def centred_columns(moments: Moments, positions: Sequence[int]) -> tuple[Matrix,
         raise too_noisy()
     means = axes.T @ (moments.consistent_gram @ constant) / rows
     return np.asarray(axes - np.outer(constant, means)), rows
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def _positions(moments: Moments, on: Sequence[str] | None) -> tuple[int, ...]:

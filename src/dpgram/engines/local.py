@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast, final
 
 import numpy as np
@@ -15,7 +14,7 @@ import numpy.typing as npt
 
 from dpgram.engines.passes import BATCH_CHUNKS, Pass, Sums, gram_pass, merge, sums_or_raise
 from dpgram.engines.threads import Progress, Run
-from dpgram.errors import DpgramError
+from dpgram.errors import DpgramError, shown, whole
 from dpgram.rows.encoder import CHUNK_ROWS, EncodedChunk, Encoder, Missing
 from dpgram.schema import Schema
 from dpgram.sums.exact_gram import ExactGram
@@ -126,9 +125,10 @@ def _workers(threads: object) -> int:
     if threads is None:
         affinity = getattr(os, "sched_getaffinity", None)  # not on every system
         return len(affinity(0)) if affinity else os.cpu_count() or 1
-    if isinstance(threads, bool) or not isinstance(threads, Integral) or threads < 1:
-        raise DpgramError("the number of threads must be a positive whole number", got=repr(threads))
-    return int(threads)
+    count = whole(threads)
+    if count is None or count < 1:
+        raise DpgramError("the number of threads must be a positive whole number", got=shown(threads))
+    return count
 
 
 def _is_plain_array(data: object, schema: Schema) -> bool:

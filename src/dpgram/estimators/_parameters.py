@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from numbers import Integral
 from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from dpgram.errors import GuaranteeError, real, shown
+from dpgram.errors import GuaranteeError, real, shown, whole
 from dpgram.rows.encoder import LEAST_RADIUS
 
 Word = TypeVar("Word", bound=str)
@@ -43,9 +42,9 @@ def public_bound(name: str, value: object) -> float:
     return size(name, value)
 
 
-def whole(name: str, value: object, *, least: int, most: int) -> int:
+def count_of(name: str, value: object, *, least: int, most: int) -> int:
     """A whole number between the two, which 2.0 is not: places are counted by it."""
-    count = None if isinstance(value, bool) or not isinstance(value, Integral) else int(value)
+    count = whole(value)
     if count is None or not least <= count <= most:
         raise GuaranteeError(
             f"{name} must be a whole number in its range",

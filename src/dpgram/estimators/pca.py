@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpgram.analysis.descriptive import deviations
 from dpgram.errors import AnalysisError
-from dpgram.estimators._parameters import flag, whole
+from dpgram.estimators._parameters import count_of, flag
 from dpgram.estimators._table import floats, readable
 from dpgram.estimators.unsupervised import UnsupervisedEstimator, means_or_midpoints
 from dpgram.release import Release
@@ -52,7 +52,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Unsupervised
 
     def _check(self, schema: Schema) -> None:
         if self.n_components is not None:
-            whole("n_components", self.n_components, least=1, most=len(schema.columns))
+            count_of("n_components", self.n_components, least=1, most=len(schema.columns))
         flag("standardise", self.standardise)
 
     def _take(self, release: Release, features: tuple[str, ...]) -> None:

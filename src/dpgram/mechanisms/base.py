@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import Field, dataclass, fields
-from numbers import Integral
 from typing import Any, ClassVar, Final, Literal, Self, final
 
 import numpy as np
 import numpy.typing as npt
 
-from dpgram.errors import MechanismError
+from dpgram.errors import MechanismError, shown, whole
 from dpgram.mechanisms._stated import StatedNoise
 from dpgram.noise import Law
 from dpgram.privacy.adjacency import Adjacency
@@ -216,11 +215,12 @@ def checked_count(name: str, parameter: str, value: object, *, most: float) -> i
     """The parameter as a plain integer, refused where it is none from 1 to `most`; None is the default."""
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, Integral) or not 1 <= int(value) <= most:
+    count = whole(value)
+    if count is None or not 1 <= count <= most:
         raise MechanismError(
             f"{parameter} of {name} must be a whole number in its range",
-            got=repr(value),
+            got=shown(value),
             limit=f"1 ≤ {parameter} ≤ {most:g}",
             remedy=f"Leave {parameter} out to have it chosen from public facts.",
         )
-    return int(value)
+    return count

@@ -14,7 +14,7 @@ from typing import Annotated, Final, Literal, TypeAlias, final
 
 from msgspec import Meta, Struct, structs
 
-from dpgram.errors import GuaranteeError, SchemaError, real
+from dpgram.errors import GuaranteeError, SchemaError, real, shown, whole
 from dpgram.schema import Schema
 from dpgram.schema.encodings import EncodedColumn
 
@@ -172,11 +172,10 @@ def _declared(
                 got=repr(share if part is None else part),
                 limit=f"{LEAST_SHARE:g} ≤ share < 1",
             )
-    if steps is not None and (
-        isinstance(steps, bool) or not isinstance(steps, int) or not 1 <= steps <= MOST_STEPS
-    ):
+    number = None if steps is None else whole(steps)
+    if steps is not None and (number is None or not 1 <= number <= MOST_STEPS):
         raise GuaranteeError(
-            f"{named}: steps are a number of steps", got=repr(steps), limit=f"1 to {MOST_STEPS}"
+            f"{named}: steps must be a whole number", got=shown(steps), limit=f"1 to {MOST_STEPS}"
         )
     reach: float | None = None
     if limit is not None:
@@ -188,7 +187,7 @@ def _declared(
                 limit=f"{LEAST_LIMIT:g} to {MOST_LIMIT:g}",
             )
     features = None if on is None else tuple(str(name) for name in on)
-    return Model(family=family, target=target, on=features, share=part, steps=steps, limit=reach)
+    return Model(family=family, target=target, on=features, share=part, steps=number, limit=reach)
 
 
 def checked_models(models: object, schema: Schema, *, left: float = 1.0) -> tuple[Model, ...]:

@@ -14,10 +14,32 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
+from dpgram.errors import GuaranteeError, shown, whole
+
 FACTOR_BITS: Final = 12
 """c_0 = 2^12: rounding costs less than a thousandth of the noise at that many periods."""
 MOST_PERIODS: Final = 480
 """Forty years of months."""
+
+
+def checked_horizon(periods: object, participations: object, apart: object) -> tuple[int, int, int]:
+    """Of how many periods a series is, in how many a person counts, and how far apart these are.
+
+    >>> from dpgram.noise.factor import checked_horizon
+    >>> checked_horizon(24, 2, 6)
+    (24, 2, 6)
+    """
+    horizon = _up_to(MOST_PERIODS, "periods", periods)
+    return horizon, _up_to(horizon, "participations", participations), _up_to(horizon, "apart", apart)
+
+
+def _up_to(most: int, name: str, value: object) -> int:
+    count = whole(value)
+    if count is None or not 1 <= count <= most:
+        raise GuaranteeError(
+            f"{name} must be a whole number in its range", got=shown(value), limit=f"1 ≤ {name} ≤ {most}"
+        )
+    return count
 
 
 @lru_cache(maxsize=32)

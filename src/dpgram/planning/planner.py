@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from dpgram.errors import AnalysisError, DpgramError
+from dpgram.errors import AnalysisError, DpgramError, shown, whole
 from dpgram.mechanisms import MECHANISMS, Auto, Mechanism, MechanismLike, as_mechanism
 from dpgram.models import Model
 from dpgram.planning._adaptive import AdaptiveSetting
@@ -296,13 +296,14 @@ def _candidates(asked: Sequence[MechanismLike] | Auto | None) -> dict[str, Mecha
 
 
 def _whole(what: str, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+    count = whole(value)
+    if count is None or count < 1:
         raise AnalysisError(
             f"{what} must be a whole number above zero",
-            got=repr(value),
+            got=shown(value),
             remedy="Give a public guess, as Rows(expected=10_000)",
         )
-    return int(value)
+    return count
 
 
 def _adaptive_setting(setting: Setting, split: BudgetSplit, rows: Rows) -> AdaptiveSetting | None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from numbers import Integral
 from typing import TYPE_CHECKING, Final, TypeAlias, TypedDict, final
 
 import msgspec
 
 from dpgram.document.fields import AdjacencyName
-from dpgram.errors import GuaranteeError, LedgerError, SchemaError, shown
+from dpgram.errors import GuaranteeError, LedgerError, SchemaError, shown, whole
 from dpgram.mechanisms import Auto, Mechanism, MechanismLike, PublicFacts, as_mechanism
 from dpgram.models import Model
 from dpgram.models.declared import checked_models
@@ -261,8 +260,9 @@ def open_ledger(ledger: LedgerLike | None) -> Ledger | None:
 def _count(what: str, value: object) -> int | None:
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+    count = whole(value)
+    if count is None or count < 1:
         raise GuaranteeError(f"{what} must be a whole number above zero", got=shown(value))
-    if int(value) > MAX_ROWS:
+    if count > MAX_ROWS:
         raise GuaranteeError(f"{what} is more than any table can have", limit=f"{MAX_ROWS} rows")
-    return int(value)
+    return count

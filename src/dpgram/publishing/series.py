@@ -24,7 +24,7 @@ from dpgram.engines.passes import Pass
 from dpgram.errors import GuaranteeError, MechanismError, OptionsError, SchemaError
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import CalibratedGaussian, Gaussian
-from dpgram.noise.factor import FACTOR_BITS, MOST_PERIODS, noise_factor, sensitivity_squared
+from dpgram.noise.factor import FACTOR_BITS, checked_horizon, noise_factor, sensitivity_squared
 from dpgram.privacy.accountant import Event, GaussianEvent
 from dpgram.privacy.count_noise import CountNoise
 from dpgram.privacy.curves.calibrate import discrete_mu_at_most
@@ -206,8 +206,7 @@ def series_terms(
             got="a column of its own",
             remedy='Declare it in the schema and name it: Rows(weight="wgt")',
         )
-    horizon = _whole("periods", periods, MOST_PERIODS)
-    most = _whole("participations", participations, horizon)
+    horizon, most, distance = checked_horizon(periods, participations, apart)
     if most > 1 and rows.unit is None:
         raise GuaranteeError(
             "without a unit nobody can tell that two rows are of one person",
@@ -218,7 +217,7 @@ def series_terms(
         request=request,
         periods=horizon,
         participations=most,
-        apart=_whole("apart", apart, horizon),
+        apart=distance,
         mu=discrete_mu_at_most(request.guarantee.epsilon, request.guarantee.delta),
     )
     # What is too small for the proof, or too large to be drawn, is refused before anything is charged.
@@ -239,14 +238,6 @@ def _refuse_open(request: Request) -> None:
             f"column {name!r} has no {what}, and a series keeps its columns for all periods",
             remedy=f"Give public ones, {line}, wide enough for what is to come",
         )
-
-
-def _whole(what: str, value: object, most: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
-        raise GuaranteeError(
-            f"{what} must be a whole number in its range", got=repr(value), limit=f"1 ≤ {what} ≤ {most}"
-        )
-    return value
 
 
 @contextlib.contextmanager

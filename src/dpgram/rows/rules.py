@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from numbers import Integral
 from typing import TYPE_CHECKING, Final, final
 
 from dpgram.document.fields import SurveyWeight, UnitRule
-from dpgram.errors import GuaranteeError, SchemaError, shown
+from dpgram.errors import GuaranteeError, SchemaError, shown, whole
 from dpgram.lattice import LARGEST_UNIT_LIMIT, UNIT_ROWS_AT_MOST
 from dpgram.rows.encoder import Missing
 from dpgram.schema import Schema
@@ -160,9 +159,8 @@ def _rule(unit: str | None, unit_rows: object) -> UnitRule | None:
         raise GuaranteeError("unit must be the name of a column", got=shown(unit))
     if unit_rows is None:
         return UnitRule(counts="units", rows_at_most=UNIT_ROWS_AT_MOST)
-    whole = isinstance(unit_rows, Integral) and not isinstance(unit_rows, bool)
-    most = int(unit_rows) if whole else 0  # type: ignore[call-overload]
-    if not 1 <= most <= LARGEST_UNIT_LIMIT:
+    most = whole(unit_rows)
+    if most is None or not 1 <= most <= LARGEST_UNIT_LIMIT:
         raise GuaranteeError(
             "unit_rows must be the most rows that may count for one unit",
             got=shown(unit_rows),

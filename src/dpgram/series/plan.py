@@ -6,8 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import final
 
-from dpgram.errors import GuaranteeError
-from dpgram.noise.factor import MOST_PERIODS, noise_factor
+from dpgram.noise.factor import checked_horizon, noise_factor
 
 
 @final
@@ -85,15 +84,7 @@ def plan_series(
     delta: float | None,
 ) -> SeriesPlan:
     """The numbers of `Series.plan`."""
-    for what, value, most in (
-        ("periods", periods, MOST_PERIODS),
-        ("participations", participations, periods),
-        ("apart", apart, periods),
-    ):
-        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
-            raise GuaranteeError(
-                f"{what} must be a whole number in its range", got=repr(value), limit=f"1 ≤ {what} ≤ {most}"
-            )
+    periods, participations, apart = checked_horizon(periods, participations, apart)
     length = max(1, min(window, periods))
     often = min(participations, -(-periods // apart))
 

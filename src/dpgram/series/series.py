@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self, final
 
 import msgspec
 
-from dpgram.errors import AnalysisError, require_publish
+from dpgram.errors import AnalysisError, require_publish, shown, whole
 from dpgram.series.stream import Stream, secret_path
 
 if TYPE_CHECKING:
@@ -238,12 +238,15 @@ class Series:
         from dpgram.analysis import trend
 
         count = len(self.labels)
-        if isinstance(every, bool) or not isinstance(every, int) or not 1 <= every <= max(count, 1):
+        length = whole(every)
+        if length is None or not 1 <= length <= max(count, 1):
             raise AnalysisError(
-                "every says how many periods make a window", got=repr(every), limit=f"1 to {count}"
+                "every, how many periods make a window, must be a whole number",
+                got=shown(every),
+                limit=f"1 to {count}",
             )
-        ends = range(every, count + 1, every)
-        windows = [self.window(1 if running else last - every + 1, last) for last in ends]
+        ends = range(length, count + 1, length)
+        windows = [self.window(1 if running else last - length + 1, last) for last in ends]
         return trend(windows, target, on, kind=kind, reference=reference)
 
     def explore(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:

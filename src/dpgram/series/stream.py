@@ -39,7 +39,7 @@ from dpgram.document.fields import (
     SurveyWeight,
     UnitRule,
 )
-from dpgram.errors import DpgramError, ReleaseError
+from dpgram.errors import DpgramError, ReleaseError, whole
 from dpgram.files import LARGEST_FILE, opened, size_of
 from dpgram.noise import SymmetricGaussian
 from dpgram.noise.factor import MOST_PERIODS, window_norm
@@ -382,8 +382,9 @@ class Stream:
 
     def number(self, period: str | int) -> int:
         """The number of a period by its label, or by its number."""
-        if isinstance(period, int) and not isinstance(period, bool) and 1 <= period <= len(self.labels):
-            return period
+        place = whole(period)
+        if place is not None and 1 <= place <= len(self.labels):
+            return place
         if period in self.labels:
             return self.labels.index(str(period)) + 1
         known = f"{self.labels[0]} to {self.labels[-1]}" if self.labels else "none so far"

@@ -7,9 +7,8 @@ for, counted as it counts.
 from __future__ import annotations
 
 from fractions import Fraction
-from numbers import Integral
 
-from dpgram.errors import GuaranteeError
+from dpgram.errors import GuaranteeError, shown, whole
 from dpgram.privacy.accountant import capacity, price
 from dpgram.privacy.curves.calibrate import discrete_mu_at_most
 from dpgram.privacy.events import GaussianEvent
@@ -63,9 +62,9 @@ def _least(start: float, delta: float, needed: Fraction) -> Guarantee:
 
 
 def _count(releases: object) -> int:
-    whole = not isinstance(releases, bool) and isinstance(releases, Integral)
-    if not whole or not 1 <= int(str(releases)) <= 1_000_000:
+    count = whole(releases)
+    if count is None or not 1 <= count <= 1_000_000:
         raise GuaranteeError(
-            "the number of releases must be a whole number", got=repr(releases), limit="1 to 1,000,000"
+            "the number of releases must be a whole number", got=shown(releases), limit="1 to 1,000,000"
         )
-    return int(str(releases))
+    return count

@@ -11,10 +11,9 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, cast, final
 
-from dpgram.errors import SchemaError, real
+from dpgram.errors import SchemaError, real, shown, whole
 from dpgram.schema.about import LABELLED_FORMS, UNDESCRIBED, About, about
 from dpgram.schema.encodings import CONSTANT, DerivedEncoding, EncodedColumn, Encoding, SourceEncoding
 from dpgram.schema.reading import AS_WRITTEN, Reading, reading
@@ -284,15 +283,16 @@ def rules_and_words(name: str, entries: Mapping[str, Any]) -> tuple[Reading, Abo
 
 
 def as_whole(name: str, what: str, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, Integral):
-        raise SchemaError(f"the {what} of column {name!r} must be a whole number", got=repr(value))
-    return int(value)
+    number = whole(value)
+    if number is None:
+        raise SchemaError(f"the {what} of column {name!r} must be a whole number", got=shown(value))
+    return number
 
 
 def as_float(name: str, what: str, value: object) -> float:
     number = real(value)
     if number is None:
-        raise SchemaError(f"the {what} of column {name!r} must be a number", got=repr(value))
+        raise SchemaError(f"the {what} of column {name!r} must be a number", got=shown(value))
     return number + 0.0  # −0.0 becomes 0.0: equal schemas have equal texts
 
 
