@@ -269,3 +269,9 @@ def warn_caller(text: str) -> None:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_OURS):
         frame, level = frame.f_back, level + 1
     warnings.warn(text, DpgramWarning, stacklevel=level)
+
+
+def tell_caller(text: str) -> None:
+    """Warn; where warnings are errors, keep quiet: whether a release appears must not depend on a row."""
+    with contextlib.suppress(DpgramWarning):
+        warn_caller(text)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
@@ -19,9 +20,11 @@ from tests.unit.releases import gaussian_release
 
 import dpgram as dg
 from dpgram.cli import run
+from dpgram.engines import Partial, gram, partial_gram
 from dpgram.errors import DpgramError, DpgramWarning
 from dpgram.job import Job
 from dpgram.planning import plan
+from dpgram.publishing import starter_schema
 
 SCHEMA = dg.Schema(dg.numeric("x", -1, 1), dg.numeric("y", 0, 10), dg.categorical("g", ["a", "b"]))
 TABLE = {"x": [0.1, -0.2, 0.3, 0.9], "y": [5.0, 4.0, 3.0, 2.0], "g": ["a", "b", "a", "b"], "id": [1, 1, 2, 3]}
@@ -374,6 +377,28 @@ def test_warnings_point_to_the_line_of_the_caller() -> None:
     found = " ".join(str(each.message) for each in told)
     assert "epsilon = 11" in found
     assert "column 'x'" in found
+
+
+@pytest.mark.parametrize("name", ["no row", "no header", "a period again", "a partial for all"])
+def test_warnings_of_every_part_point_to_it(name: str, tmp_path: Path) -> None:
+    schema, table = dg.Schema(dg.numeric("x", 0, 9)), {"x": np.linspace(0, 9, 50)}
+    partial, header = tmp_path / "a.partial", tmp_path / "b.csv"
+    partial_gram(table, schema, progress=False).save(partial)
+    partial.chmod(0o644)
+    header.write_text("1,2\n3,4\n")
+    series = dg.Series.create(tmp_path / "a.series", schema, epsilon=1, delta=1e-6, periods=2, ledger=None)
+    series.publish(table, "m1", progress=False)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        if name == "no row":
+            gram({"x": np.full(3, np.nan)}, schema, progress=False)
+        elif name == "no header":
+            starter_schema(header)
+        elif name == "a period again":
+            series.publish(table, "m1", progress=False)
+        else:
+            Partial.load(partial)
+    assert [each.filename for each in told] == [__file__]
 
 
 def test_there_are_enough() -> None:

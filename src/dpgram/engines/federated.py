@@ -12,7 +12,6 @@ import hashlib
 import os
 import stat
 import struct
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
@@ -25,7 +24,7 @@ from dpgram.engines.base import Engine
 from dpgram.engines.find import find_engine
 from dpgram.engines.passes import Pass, Sums
 from dpgram.engines.threads import Progress
-from dpgram.errors import DpgramError, DpgramWarning, MissingExtra, shown
+from dpgram.errors import DpgramError, MissingExtra, shown, warn_caller
 from dpgram.files import read_whole, write_new
 from dpgram.privacy.sampling.entropy import SystemEntropy
 from dpgram.rows.encoder import Encoder
@@ -154,11 +153,7 @@ class Partial:
         if head["lock"] is not None:
             payload = _decrypted(payload, head_bytes, head["lock"], secret, target)
         elif target.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-            warnings.warn(
-                f"other users can read {str(target)!r}, which holds exact sums: run chmod 600 on it",
-                DpgramWarning,
-                stacklevel=3,
-            )
+            warn_caller(f"other users can read {str(target)!r}, which holds exact sums: run chmod 600 on it")
         return cls(id=head["id"], site=head["site"], terms=head["terms"], sums=_sums(payload, target))
 
 

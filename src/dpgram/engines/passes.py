@@ -7,8 +7,6 @@ task again could not mend it, and a worker's own traceback could quote a row.
 
 from __future__ import annotations
 
-import contextlib
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -18,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, final
 import numpy as np
 
 from dpgram.document.fields import SurveyWeight, UnitRule
-from dpgram.errors import DataError, DpgramError, DpgramWarning, MissingExtra, SchemaError, SourceError
+from dpgram.errors import DataError, DpgramError, MissingExtra, SchemaError, SourceError, tell_caller
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.rows.encoder import CHUNK_ROWS, EncodedChunk, Encoder, PolicyCounts
 from dpgram.rows.rules import RowRules
@@ -354,10 +352,7 @@ def sums_or_raise(outcome: Outcome, work: Pass) -> Sums:
         remedy = _why_nothing_counts(outcome[0].counts)
         if work.strict:
             raise DataError("no row of the data was usable", remedy=remedy)
-        what = "no row of the data was usable: the release will hold noise alone"
-        # Where warnings are errors it is not given: one row would decide whether there is a release.
-        with contextlib.suppress(DpgramWarning):
-            warnings.warn(f"{what}. {remedy}", DpgramWarning, stacklevel=3)
+        tell_caller(f"no row of the data was usable: the release will hold noise alone. {remedy}")
     return outcome
 
 

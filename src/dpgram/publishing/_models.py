@@ -20,7 +20,7 @@ from dpgram.analysis.moments import Moments
 from dpgram.analysis.pilot import Pilot, pilot
 from dpgram.document.fields import UnmeasuredModel
 from dpgram.engines.passes import Pass
-from dpgram.errors import AnalysisError, MechanismError, OptionsError
+from dpgram.errors import AnalysisError, MechanismError, OptionsError, tell_caller
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import Gaussian, PublicFacts
 from dpgram.models.declared import LEAST_SHARE
@@ -35,7 +35,7 @@ from dpgram.publishing._model_steps import (
     usual_radius,
 )
 from dpgram.publishing.measurements.models import Step
-from dpgram.publishing.publication import Answer, Stage, tell
+from dpgram.publishing.publication import Answer, Stage
 from dpgram.publishing.split import SLACK
 from dpgram.sums.models import LEAST_BOUND, StepStatistic, nearest_direction
 
@@ -111,7 +111,7 @@ def _program(budget: ModelsBudget, terms: ReleaseTerms, release: Release, model:
         yield from _steps(budget, terms, release, model)
     except (AnalysisError, MechanismError, ArithmeticError, ValueError, np.linalg.LinAlgError) as problem:
         # What is published decides it: the model stays without its measurement, and its share unused.
-        tell(f"{model.words} was not measured, since noise hides what it begins with: {problem}")
+        tell_caller(f"{model.words} was not measured, since noise hides what it begins with: {problem}")
 
 
 def _steps(budget: ModelsBudget, terms: ReleaseTerms, release: Release, model: Model) -> OneModel:

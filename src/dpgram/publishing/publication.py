@@ -26,11 +26,10 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, fina
 from dpgram.errors import (
     BudgetExceeded,
     DpgramError,
-    DpgramWarning,
     LearningError,
     LedgerError,
     MechanismError,
-    warn_caller,
+    tell_caller,
 )
 from dpgram.privacy.accountant import describe
 from dpgram.privacy.adjacency import Adjacency
@@ -353,7 +352,7 @@ class _Run:
                     raise
                 raise self._interrupted(problem) from problem
         for caution in cautions:
-            tell(str(caution.message))
+            tell_caller(str(caution.message))
         return sums
 
     def _interrupted(self, problem: DpgramError) -> LearningError:
@@ -379,7 +378,7 @@ class _Run:
             if paid is None:
                 paid = self._pay(self.account, event, self.journal.receipt_id(len(self.receipts)))
             elif not self.receipts:
-                tell(
+                tell_caller(
                     f"a publication with these options was interrupted after entry {paid.entry} of the "
                     "ledger was charged: this call continues it, and charges nothing for what was drawn"
                 )
@@ -445,7 +444,7 @@ def warn_of_delta(delta: float, work: Pass, sums: Sums) -> None:
     unit = work.rules.unit
     rows = work.rows_read(sums) if unit is None else work.units_read(sums)
     if delta * rows > 1.0:
-        tell(
+        tell_caller(
             f"delta = {delta:g} is more than one in {rows} {'rows' if unit is None else 'units'}: "
             "with it one person in the table may be revealed"
         )
@@ -464,9 +463,3 @@ def harmless(progress: Callable[[int], None]) -> Callable[[int], None]:
                 broken = True
 
     return show
-
-
-def tell(text: str) -> None:
-    """Warn; where warnings are errors, keep quiet: whether a release appears must not depend on a row."""
-    with contextlib.suppress(DpgramWarning):
-        warn_caller(text)

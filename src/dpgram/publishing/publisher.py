@@ -17,7 +17,7 @@ from dpgram.document.fields import AdjacencyName, Group, Measurements
 from dpgram.document.measurements import unresolved
 from dpgram.engines.find import find_engine
 from dpgram.engines.passes import Pass
-from dpgram.errors import DpgramError, MechanismError, OptionsError
+from dpgram.errors import DpgramError, MechanismError, OptionsError, tell_caller
 from dpgram.mechanisms import MechanismLike
 from dpgram.models import Model
 from dpgram.privacy.accountant import Event, describe
@@ -39,7 +39,7 @@ from dpgram.publishing._models import measured_models, refuse_pure_models, unmea
 from dpgram.publishing.losses import WatchedEngine
 from dpgram.publishing.measurements.each_group import by_group
 from dpgram.publishing.measurements.gram import MeasuredGram
-from dpgram.publishing.publication import Account, Answer, Program, Stage, publication, tell
+from dpgram.publishing.publication import Account, Answer, Program, Stage, publication, warn_of_delta
 from dpgram.publishing.request import (
     Asked,
     LedgerLike,
@@ -278,7 +278,7 @@ def published(
     with publication(
         program,
         data=data,
-        engine=WatchedEngine(engine=engine, rules=request.rules, tell=tell, stop=stop),
+        engine=WatchedEngine(engine=engine, rules=request.rules, tell=tell_caller, stop=stop),
         entropy=entropy,
         adjacency=request.adjacency,
         price=price,
@@ -384,7 +384,7 @@ class _Order:
             for (one, level), found in zip(parts, sums, strict=True):
                 self._tell_afterwards(one, level, found.counts, calibration.price, releases[0].measured)
         for name in unresolved(releases[0]):
-            tell(
+            tell_caller(
                 f"the bounds learnt for {name!r} are far wider than its values, so that noise will hide it: "
                 "give public bounds, or subtract a public constant"
             )
@@ -506,7 +506,7 @@ class _Order:
         try:
             self.report(replace(self._report(terms, level, counts, price), measured=measured))
         except Exception as problem:  # noqa: BLE001  (whatever it is: the release has been paid for)
-            tell(f"the report after the charge failed ({type(problem).__name__}); the release is whole")
+            tell_caller(f"report failed after the charge ({type(problem).__name__}); the release is whole")
 
     def _report(
         self, terms: ReleaseTerms, level: str | None, counts: PolicyCounts, price: Event
@@ -523,16 +523,8 @@ class _Order:
         )
 
     def _warn_of_delta(self, work: Pass, sums: Sums) -> None:
-        """Under replace-one the number of rows is public, so that this depends on no row."""
-        if self.request.expected is not None or self.request.adjacency.name == "add-remove":
-            return
-        unit = self.request.rules.unit
-        rows = work.rows_read(sums) if unit is None else work.units_read(sums)
-        if self.request.guarantee.delta * rows > 1.0:
-            tell(
-                f"delta = {self.request.guarantee.delta:g} is more than one in {rows} "
-                f"{'rows' if unit is None else 'units'}: with it one person in the table may be revealed"
-            )
+        if self.request.expected is None and self.request.adjacency.name == "replace-one":
+            warn_of_delta(self.request.guarantee.delta, work, sums)
 
     def _refuse_too_many_rows(self, terms: Sequence[ReleaseTerms], rows: int) -> None:
         for one in terms:

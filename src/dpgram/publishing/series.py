@@ -21,7 +21,7 @@ from dpgram.document.coordinates import Coordinates
 from dpgram.document.fields import MeasuredClip, MeasuredHistograms, MeasuredMatrix, MeasuredReach
 from dpgram.document.measurements import histogram_rows, level_count, number_bounds
 from dpgram.engines.passes import Pass
-from dpgram.errors import GuaranteeError, MechanismError, OptionsError, SchemaError
+from dpgram.errors import GuaranteeError, MechanismError, OptionsError, SchemaError, tell_caller
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import CalibratedGaussian, Gaussian
 from dpgram.noise.factor import FACTOR_BITS, checked_horizon, noise_factor, sensitivity_squared
@@ -44,7 +44,7 @@ from dpgram.publishing.losses import WatchedEngine
 from dpgram.publishing.measurements.gram import FirstGram
 from dpgram.publishing.measurements.histograms import Clip, Histograms, Reach
 from dpgram.publishing.measurements.stream import CombinedGram, StreamedGram, stream_price
-from dpgram.publishing.publication import Account, Prepaid, Program, Stage, paid_before, publication, tell
+from dpgram.publishing.publication import Account, Prepaid, Program, Stage, paid_before, publication
 from dpgram.publishing.request import LedgerLike, Request, check_note, open_ledger, requested
 from dpgram.publishing.split import SLACK, Adaptive
 from dpgram.publishing.terms import stated
@@ -446,7 +446,7 @@ def drawn_period(
     with publication(
         work.program(),
         data=data,
-        engine=WatchedEngine(engine=engine, rules=rules, tell=tell) if data is not None else NoRows(),
+        engine=WatchedEngine(engine=engine, rules=rules, tell=tell_caller) if data is not None else NoRows(),
         entropy=entropy,
         adjacency=work.terms.request.adjacency,
         price=work.terms.price,

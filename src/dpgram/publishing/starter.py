@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import textwrap
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -16,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final, final
 
-from dpgram.errors import DpgramWarning, SourceError
+from dpgram.errors import SourceError, warn_caller
 from dpgram.publishing.causes import (
     DATE_FORMATS,
     MARKS,
@@ -92,7 +91,7 @@ def starter_schema(data: object, *, sheet: str | None = None) -> str:
         looked = f"The first {ROWS:,} rows were looked at." if looked_at else "Its first rows hold no value."
     told = NO_VALUES
     if look_like_cells(column.name for column in columns):
-        warnings.warn(NO_HEADER, DpgramWarning, stacklevel=2)
+        warn_caller(NO_HEADER)
         told = "\n# " + "\n# ".join(textwrap.wrap(f"WARNING: {NO_HEADER}.", 76))
     head = HEAD.format(looked=looked, told=told).replace(" \n", "\n") + "".join(
         f"{name} = {toml_value(value)}{'' if name == 'sheet' else '  # guessed'}\n"

@@ -13,7 +13,6 @@ and one that was not drawn leaves nothing behind but sums that the next try repl
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import replace
@@ -25,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpgram.engines.find import find_engine
-from dpgram.errors import DpgramError, DpgramWarning, OptionsError, ReleaseError
+from dpgram.errors import DpgramError, OptionsError, ReleaseError, warn_caller
 from dpgram.files import append, refuse_ledger, write_whole
 from dpgram.noise.factor import coefficients
 from dpgram.privacy.events import GaussianEvent
@@ -274,12 +273,10 @@ def published_before(path: Path, stream: Stream, period: str) -> bool:
 
 
 def _tell_of_a_repeat(period: str) -> None:
-    warnings.warn(
+    warn_caller(
         f"period {period!r} was published before: this table was not read, and nothing has changed. If it "
         "has the rows of a new period, publish it under another name; late rows of this one go into a later "
-        "period",
-        DpgramWarning,
-        stacklevel=4,
+        "period"
     )
 
 

@@ -12,11 +12,10 @@ import numpy as np
 
 from dpgram.document.fields import MeasuredHistograms
 from dpgram.engines.find import find_engine
-from dpgram.errors import DpgramError, OptionsError
+from dpgram.errors import DpgramError, OptionsError, tell_caller
 from dpgram.files import sync_folder
 from dpgram.noise.factor import coefficients
 from dpgram.publishing.measurements.stream import StreamedGram
-from dpgram.publishing.publication import tell
 from dpgram.publishing.series import exact_period, participants, period_drawn, reading_drawn
 from dpgram.rows.participation import NOBODY, Hashes
 from dpgram.series._curate import (
@@ -97,7 +96,7 @@ def restore(path: Path, tables: Mapping[str, object], *, engine: str | Engine = 
                 secret.keep_file(len(stream.labels), public)
         made.replace(target)
         sync_folder(target)
-    tell(f"{target.name} was made again from {len(labels)} tables: keep it as secret as these")
+    tell_caller(f"{target.name} was made again from {len(labels)} tables: keep it as secret as these")
 
 
 def _line_of(drawn: Any, *, cells: int) -> tuple[str, ...]:
