@@ -118,6 +118,20 @@ class TestDaskClusterRowGroups(_OnCluster, EngineContract):
 
 
 @pytest.mark.full
+@pytest.mark.parametrize("given", ["list", "pattern", "folder"])
+def test_a_file_twice_in_a_dask_frame(given: str, tmp_path: Path) -> None:
+    dd = pytest.importorskip("dask.dataframe", reason="the extra 'dask' is not installed")
+    engine, work = DaskEngine(scheduler="threads"), contract_pass("shares")
+    file, *others = write(cut(contract_table(90), (50, 40)), tmp_path)
+    assert engine.add_up(dd.read_parquet([file, *others]), work) == LocalEngine().add_up(
+        [file, *others], work
+    )
+    os.link(file, tmp_path / "again.parquet")
+    data = {"list": [file, *others, file], "pattern": f"{tmp_path}/*.parquet", "folder": str(tmp_path)}[given]
+    with pytest.raises(SourceError, match="the same rows would be counted twice"):
+        engine.add_up(dd.read_parquet(data), work)
+
+
 class TestDaskProcesses(_OnDask, EngineContract):
     def engine(self) -> Engine:
         return DaskEngine(scheduler="processes")

@@ -18,6 +18,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.fs as fs
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -546,6 +547,20 @@ def test_quoted_returns_in_a_name_are_part_of_it(tmp_path: Path) -> None:
     assert list(column_types(text(tmp_path, b'"a\rb",c\r\n1,2\r\n'))) == ["a\rb", "c"]
 
 
+def below(path: Path) -> ds.Dataset:
+    """The file by its place in a folder that counts as a file system."""
+    return ds.dataset(path.name, filesystem=fs.SubTreeFileSystem(str(path.parent), fs.LocalFileSystem()))
+
+
+def row_groups(path: Path, *numbers: int) -> ds.Dataset:
+    """These groups of a file, each by itself."""
+    (file,) = ds.dataset(path).get_fragments()
+    groups = file.split_by_row_group()
+    return ds.FileSystemDataset(
+        [groups[number] for number in numbers], file.physical_schema, file.format, file.filesystem
+    )
+
+
 class TestTheSameFileTwice:
     """All its rows would count twice: refused by its identity, before anything is read."""
 
@@ -583,6 +598,60 @@ class TestTheSameFileTwice:
         assert "counted twice" in str(refusal([address, address]))
         assert "counted twice" in str(refusal([address, f"file://{folder}/*.parquet"]))
         read_all([address, f"file://{folder}/two.parquet"], ("age",), 0)
+
+    @pytest.mark.parametrize(
+        ("make", "said"),
+        [
+            (lambda one, two: ds.dataset([one, two, one]), "one.parquet' twice"),
+            (lambda one, two: ds.dataset([two, one, one]).filter(ds.field("age") > 1), "one.parquet' twice"),
+            (lambda one, two: ds.dataset([ds.dataset(one), ds.dataset([two, one])]), "one.parquet' twice"),
+            (lambda one, _: ds.dataset([ds.dataset(one), below(one)]), "which are one file"),
+            (lambda one, _: row_groups(one, 0, 1, 0), "one.parquet' twice"),
+            (lambda one, two: pl.scan_parquet([two, one, one]), "one.parquet' twice"),
+            (
+                lambda one, two: pl.concat([pl.scan_parquet([one, one]).head(1), pl.scan_parquet(two)]),
+                "one.parquet' twice",
+            ),
+            (
+                lambda one, _: pl.scan_parquet([one.with_name("*.parquet"), one]).group_by("age").len(),
+                "one.parquet' twice",
+            ),
+        ],
+    )
+    def test_in_datasets_and_queries(
+        self, make: Callable[[Path, Path], object], said: str, folder: Path
+    ) -> None:
+        pq.write_table(pa.table({"age": [1.0, 2.0]}), folder / "one.parquet", row_group_size=1)
+        error = refusal(make(folder / "one.parquet", folder / "two.parquet"))
+        assert error.what == "the same rows would be counted twice"
+        assert said in str(error.got)
+
+    @pytest.mark.parametrize("link", [os.link, os.symlink])
+    @pytest.mark.parametrize("read", [ds.dataset, pl.scan_parquet])
+    def test_in_datasets_and_queries_by_a_link(
+        self, link: Callable[[Path, Path], None], read: Callable[[list[Path]], object], folder: Path
+    ) -> None:
+        link(folder / "one.parquet", folder / "three.parquet")
+        assert "which are one file" in str(refusal(read(sorted(folder.glob("*.parquet")))))
+
+    def test_what_is_read_once_is_not_refused(self, folder: Path) -> None:
+        one, two = folder / "one.parquet", folder / "two.parquet"
+        pq.write_table(pa.table({"age": [1.0, 2.0]}), one, row_group_size=1)
+        scanned = pl.scan_parquet(one)
+        halves = (scanned.filter(pl.col("age") <= 1), scanned.filter(pl.col("age") > 1))
+        inside = [
+            ds.ParquetFileFormat().make_fragment(pa.py_buffer(each.read_bytes())) for each in (one, two)
+        ]
+        for data, rows in (
+            (ds.dataset([one, two]), 4),
+            (row_groups(one, 1, 0), 2),
+            (ds.FileSystemDataset(inside, inside[0].physical_schema, ds.ParquetFileFormat()), 4),
+            (pl.scan_parquet([one, two]), 4),
+            (pl.concat(halves), 2),
+            (scanned.join(scanned.group_by("age").len(), on="age"), 2),
+        ):
+            source = open_source(data, ("age",), kinds={"age": "number"})
+            assert sum(batch.num_rows for batch in source.batches()) == rows
 
     def test_copies_are_other_files(self, folder: Path) -> None:
         read_all([str(folder / "one.csv"), str(folder / "two.csv")], ("age",), 2)

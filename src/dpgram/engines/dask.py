@@ -87,9 +87,12 @@ def _parts(data: Any, work: Pass) -> list[tuple[Any, int | None, Any]]:
         return _array_parts(data)
     if is_collection(data):
         from dpgram.sources.base import Request
+        from dpgram.sources.files import files_named, refuse_same_path
 
         request = Request(columns=work.columns, kinds={}, batch_rows=1)
         request.check([name for name in data.columns if isinstance(name, str)], "the Dask frame")
+        for step in _parquet_files(data):
+            refuse_same_path(files_named(step.operand("path")))
         if work.rules.unit is not None:
             _refuse_ids_with_gaps(data, work.rules.unit)
         return [(None, None, part) for part in data[list(work.columns)].to_delayed()]
@@ -114,10 +117,7 @@ def _refuse_ids_with_gaps(data: Any, unit: str) -> None:
     Long ids of a part would then become one because of a row without an id. Whether there is such a row must
     not matter, so that the plan of the frame decides: what its column of ids is made of.
     """
-    plan = data[[unit]].expr.simplify()
-    for step in plan.walk():
-        if not any(kind.__name__ == "ReadParquet" for kind in type(step).__mro__):
-            continue
+    for step in _parquet_files(data[[unit]]):
         exact = (step.operand("kwargs") or {}).get("dtype_backend") is not None
         kinds = [step.dtypes] if step.ndim == 1 else step.dtypes
         if not exact and any(str(kind) in ("int64", "uint64") for kind in kinds):
@@ -128,6 +128,13 @@ def _refuse_ids_with_gaps(data: Any, unit: str) -> None:
                 limit="dtype_backend='pyarrow'",
                 remedy="Read the files with that, or give their path in place of the frame",
             )
+
+
+def _parquet_files(data: Any) -> Iterator[Any]:
+    """The steps of a frame's plan that read Parquet files."""
+    for step in data.expr.simplify().walk():
+        if any(kind.__name__ == "ReadParquet" for kind in type(step).__mro__):
+            yield step
 
 
 def _array_parts(data: Any) -> list[tuple[None, int | None, Any]]:

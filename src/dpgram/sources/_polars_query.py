@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -10,6 +12,7 @@ import pyarrow as pa
 from dpgram.errors import SourceError
 from dpgram.sources._arrow import StreamSource, unreadable_stream
 from dpgram.sources.base import Request, Source, attempt
+from dpgram.sources.files import refuse_same_path
 from dpgram.sources.memory import polars_batch, polars_types
 
 if TYPE_CHECKING:
@@ -27,6 +30,8 @@ def polars_query_source(data: pl.LazyFrame, request: Request) -> Source:
     names = attempt(lambda: data.collect_schema().names(), failures, explain)
     request.check(names, "the Polars query")
     _refuse_guessed_types(attempt(lambda: data.explain(optimized=False), failures, explain))
+    for paths in attempt(lambda: _scanned_paths(data), failures, explain):
+        refuse_same_path(map(Path, paths))
     return StreamSource(
         request=request,
         label="a Polars query",
@@ -46,6 +51,23 @@ def _refuse_guessed_types(plan: str) -> None:
                 limit="frames, and scans of Parquet or Arrow (IPC) files",
                 remedy="Give the path of the file to dpgram, or write it as Parquet with declared types.",
             )
+
+
+def _scanned_paths(data: pl.LazyFrame) -> list[list[str]]:
+    """For each scan the files that it reads, where Polars tells them: of Parquet files it does.
+
+    Several scans may read one file, as a join of a table with its own groups does.
+    """
+    # The text of a plan names two files at most.
+    plan = data._ldf.visit()  # noqa: SLF001
+    found, nodes = [], [plan.get_node()]
+    while nodes:
+        plan.set_node(nodes.pop())
+        nodes += plan.get_inputs()
+        # Raised for steps that Polars does not show.
+        with contextlib.suppress(NotImplementedError):
+            found.append(getattr(plan.view_current_node(), "paths", []))
+    return found
 
 
 def polars_query_types(data: pl.LazyFrame) -> dict[str, str]:

@@ -7,8 +7,10 @@ two ids one (16777216 and 16777217 as float32), and one cell that it cannot make
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Hashable, Iterator
 from functools import partial
 from itertools import accumulate
+from pathlib import PurePosixPath
 from typing import Any
 
 import pyarrow as pa
@@ -27,8 +29,10 @@ from dpgram.sources.base import (
     refuse_repeated,
     type_name,
 )
+from dpgram.sources.files import refuse_same_file, shown_path
 from dpgram.sources.parquet import refuse_int96
 from dpgram.sources.plain_columns import is_text, plain_columns
+from dpgram.sources.remote import RemoteFile
 
 WHERE = "the Arrow dataset"
 TYPED_FORMATS = ("ParquetFileFormat", "IpcFileFormat", "OrcFileFormat")
@@ -48,6 +52,7 @@ def dataset_source(data: Any, request: Request) -> Source:
         for fragment in fragments:
             _refuse_guessed_types(fragment, data.schema, request)
             attempt(partial(_refuse_moments, fragment, request), FAILURES, unreadable_stream(WHERE))
+        attempt(lambda: refuse_same_file(_parts_of_files(fragments)), FAILURES, unreadable_stream(WHERE))
         if _is_filtered(data):
             attempt(partial(_refuse_casts, fragments, data.schema), FAILURES, unreadable_stream(WHERE))
         else:
@@ -69,6 +74,17 @@ def _is_filtered(data: Any) -> bool:
     except ValueError:
         return True
     return False
+
+
+def _parts_of_files(fragments: list[Any]) -> Iterator[tuple[Hashable, str]]:
+    """The files that Arrow reads, Parquet by row groups: a dataset may have those of one file one by one."""
+    for fragment in fragments:
+        # Tables in memory and files in buffers have no path.
+        if getattr(fragment, "filesystem", None) is None:
+            continue
+        identity = RemoteFile(path=fragment.path, filesystem=fragment.filesystem).identity
+        for group in getattr(fragment, "row_groups", None) or [None]:
+            yield (identity, group and group.id), shown_path(PurePosixPath(fragment.path))
 
 
 def _one_by_one(fragments: list[Any], schema: pa.Schema, request: Request) -> Batches:

@@ -43,7 +43,7 @@ def find_files(data: str | Path | list[Any]) -> tuple[list[Path], Format, str]:
         label = f"{len(paths)} files"
     if not paths:
         raise SourceError("the list of files is empty", remedy="Name at least one file.")
-    refuse_same_file((file_identity(path), shown_path(path)) for path in paths)
+    refuse_same_path(paths)
     formats = {file_format(path) for path in paths}
     if len(formats) > 1:
         raise SourceError(
@@ -66,6 +66,11 @@ def refuse_same_file(files: Iterable[tuple[Hashable, str]]) -> None:
                 remedy="Name every file once: a pattern or folder may hold it already, or a link to it.",
             )
         seen[identity] = name
+
+
+def refuse_same_path(paths: Iterable[Path]) -> None:
+    """The same of files of this machine."""
+    refuse_same_file((file_identity(path), shown_path(path)) for path in paths)
 
 
 def file_identity(path: Path) -> Hashable:

@@ -36,9 +36,12 @@ class RemoteFile:
     @property
     def identity(self) -> Hashable:
         """Equal for the same file; of this machine's files also under another name."""
-        if isinstance(self.filesystem, pafs.LocalFileSystem):
-            return file_identity(Path(self.path))
-        return self.filesystem.type_name, self.path
+        system, path = self.filesystem, self.path
+        while isinstance(system, pafs.SubTreeFileSystem):
+            system, path = system.base_fs, system.base_path + path
+        if isinstance(system, pafs.LocalFileSystem):
+            return file_identity(Path(path))
+        return system.type_name, path
 
     def unreadable(self, failure: BaseException) -> SourceError:
         """An error for a file that cannot be read, without the reader's own words: they may quote a value."""
