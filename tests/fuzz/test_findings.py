@@ -262,7 +262,7 @@ def test_half_a_surrogate_pair_in_a_series_is_no_clean_json() -> None:
     """It has no bytes, and so no digest: `UnicodeEncodeError`."""
     head = json.loads(seeds()[0][1:].splitlines()[0])
     head["library"] = "\ud800"
-    with pytest.raises(ReleaseError, match="line 1 of the series is not clean JSON"):
+    with pytest.raises(ReleaseError, match="not a series: it is not clean JSON; got a text that no UTF-8"):
         Stream.of(json.dumps(head).encode() + b"\n")
 
 

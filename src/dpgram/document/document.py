@@ -7,8 +7,6 @@ file names. The format is described in docs/reference/release-format.md.
 
 from __future__ import annotations
 
-import codecs
-import json
 from functools import cache, cached_property
 from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
@@ -45,6 +43,7 @@ from dpgram.document.fields import (
 from dpgram.document.measurements import consistent, of_first_edition
 from dpgram.document.original_units import in_original_units, symmetric
 from dpgram.document.signature import Signature
+from dpgram.document.unreadable import DAMAGED, unreadable
 from dpgram.errors import DpgramError, ReleaseError
 from dpgram.lattice import LATTICE_BITS, cell_unit
 from dpgram.noise import Law, NoisyInverse
@@ -74,7 +73,6 @@ OPTIONAL_FIELDS: Final = frozenset(
 Units: TypeAlias = Literal["encoded", "original"]
 Matrix: TypeAlias = npt.NDArray[np.float64]
 
-_DAMAGED: Final = "Ask the curator for the original file"
 _FORM: Final = f'a JSON object with "format": "{FORMAT}"'
 
 
@@ -128,7 +126,7 @@ class Document(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, di
                 f"the matrix has the wrong size for its {width} columns",
                 got=f"{len(self.published.cells)} cells",
                 limit=f"{expected} cells",
-                remedy=_DAMAGED,
+                remedy=DAMAGED,
             )
         if (self.public_rows is None) != (self.adjacency == "add-remove"):
             raise ReleaseError(
@@ -142,22 +140,22 @@ class Document(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, di
             )
         if not consistent_unit_group_block(self):
             raise ReleaseError(
-                "the unit, group, block and relation of this release contradict each other", remedy=_DAMAGED
+                "the unit, group, block and relation of this release contradict each other", remedy=DAMAGED
             )
         if (self.learnt is not None and self.measurements is not None) or not consistent(self):
-            raise ReleaseError("what was measured contradicts the schema or itself", remedy=_DAMAGED)
+            raise ReleaseError("what was measured contradicts the schema or itself", remedy=DAMAGED)
         if not consistent_noise(self):
             raise ReleaseError(
-                "the mechanism, its noise and its guarantee contradict each other", remedy=_DAMAGED
+                "the mechanism, its noise and its guarantee contradict each other", remedy=DAMAGED
             )
         if not all(map(well_formed, self.receipts)):
-            raise ReleaseError("the ledger receipt is not well formed", remedy=_DAMAGED)
+            raise ReleaseError("the ledger receipt is not well formed", remedy=DAMAGED)
         if self.receipt is not None and self.entropy != "system":
-            raise ReleaseError("no ledger pays for seeded noise, but a receipt is there", remedy=_DAMAGED)
+            raise ReleaseError("no ledger pays for seeded noise, but a receipt is there", remedy=DAMAGED)
         if not of_one_publication(self.receipts):
-            raise ReleaseError("the ledger receipts are not of one publication", remedy=_DAMAGED)
+            raise ReleaseError("the ledger receipts are not of one publication", remedy=DAMAGED)
         if not paid_for(self):
-            raise ReleaseError("the ledger was charged for less than this release", remedy=_DAMAGED)
+            raise ReleaseError("the ledger was charged for less than this release", remedy=DAMAGED)
 
     @cached_property
     def measured(self) -> Measurements:
@@ -261,7 +259,7 @@ class Document(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, di
         try:
             content = parse_strictly(raw)
         except ValueError as problem:
-            raise _not_read(raw, problem) from None
+            raise unreadable(raw, problem, kind="release", form=_FORM) from None
         if not isinstance(content, dict) or content.get("format") != FORMAT:
             raise ReleaseError("this is not a release", limit=_FORM)
         if content.get("version") != VERSION:
@@ -279,12 +277,12 @@ class Document(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, di
             raise
         except (DpgramError, ValueError, ArithmeticError) as problem:
             raise ReleaseError(
-                "the release does not follow the format", got=_shortened(problem), remedy=_DAMAGED
+                "the release does not follow the format", got=_shortened(problem), remedy=DAMAGED
             ) from None
         if digest != actual:
             raise ReleaseError(
                 "the content of the release does not match its digest: it was damaged or edited",
-                remedy=_DAMAGED,
+                remedy=DAMAGED,
             )
         return release
 
@@ -297,30 +295,6 @@ class Document(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, di
             for name, value in held.items()
             if value is not None or name not in OPTIONAL_FIELDS
         }
-
-
-def _not_read(raw: bytes, problem: ValueError) -> ReleaseError:
-    """Why these bytes are no release, in words for whoever was sent the file."""
-    text = raw.strip()
-    if not text:
-        return ReleaseError("this is not a release: the file is empty", remedy=_DAMAGED)
-    if raw.startswith(b"\x1f\x8b"):
-        return ReleaseError("this is not a release: the file is packed (gzip)", remedy="Unpack it first")
-    if raw.startswith(codecs.BOM_UTF8):
-        return ReleaseError(
-            "this is not a release as it was written: a program has put a byte-order mark in front",
-            remedy=f"Save it as UTF-8 without one. {_DAMAGED} otherwise",
-        )
-    if not text.startswith(b"{"):
-        return ReleaseError("this is not a release", limit=_FORM, remedy=_DAMAGED)
-    if not text.endswith(b"}"):
-        return ReleaseError("this release seems to be cut short", got=f"{len(raw):,} bytes", remedy=_DAMAGED)
-    got = _shortened(problem)
-    if isinstance(problem, UnicodeDecodeError):
-        got = f"byte {problem.start + 1:,} is not UTF-8"
-    elif isinstance(problem, json.JSONDecodeError):
-        got = f"a mistake in line {problem.lineno:,}, at character {problem.colno:,}"
-    return ReleaseError("this is not a release: it is not clean JSON", got=got, remedy=_DAMAGED)
 
 
 def _plain(value: object) -> object:

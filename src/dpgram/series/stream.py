@@ -39,6 +39,7 @@ from dpgram.document.fields import (
     SurveyWeight,
     UnitRule,
 )
+from dpgram.document.unreadable import DAMAGED, mistake, unreadable
 from dpgram.errors import DpgramError, ReleaseError, whole
 from dpgram.files import LARGEST_FILE, opened, size_of
 from dpgram.noise import SymmetricGaussian
@@ -56,7 +57,7 @@ SUFFIX: Final = ".NOT-PRIVATE"
 """At the end of the name of the curator's file."""
 START: Final = "0" * 64
 """What stands for the digest before the first line."""
-_DAMAGED: Final = "Ask the curator for the original file"
+_FORM: Final = f'a first line with "format": "{FORMAT}"'
 
 
 @final
@@ -251,7 +252,7 @@ class Stream:
             raise
         except (msgspec.ValidationError, DpgramError, ValueError, ArithmeticError) as problem:
             raise ReleaseError(
-                "the series does not follow the format", got=str(problem)[:200], remedy=_DAMAGED
+                "the series does not follow the format", got=str(problem)[:200], remedy=DAMAGED
             ) from None
         return stream
 
@@ -291,7 +292,7 @@ class Stream:
         """
         head = self.head
         if unfinished(self.schema) or (head.rows.unit is None) != (head.unit_rule is None):
-            raise ReleaseError("the first line of this series contradicts itself", remedy=_DAMAGED)
+            raise ReleaseError("the first line of this series contradicts itself", remedy=DAMAGED)
         cells, periods = self.cells, self.periods
         fits = all(
             each.number == place
@@ -301,7 +302,7 @@ class Stream:
             for place, each in enumerate(periods, start=1)
         )
         if not fits or len(set(self.labels)) < len(self.labels) or len(self.labels) > self.head.periods:
-            raise ReleaseError("the periods of this series contradict each other", remedy=_DAMAGED)
+            raise ReleaseError("the periods of this series contradict each other", remedy=DAMAGED)
         if periods:
             # All windows have one price, and all periods the noise of the first: one release tells of all.
             self.release(1, 1)
@@ -538,7 +539,7 @@ def line_ends(raw: bytes) -> list[int]:
 
 
 def _not_a_series() -> ReleaseError:
-    return ReleaseError("this is not a series", limit=f'a first line with "format": "{FORMAT}"')
+    return ReleaseError("this is not a series", limit=_FORM)
 
 
 def _checked(line: bytes, before: str, number: int) -> tuple[Mapping[str, Any], str]:
@@ -550,13 +551,15 @@ def _checked(line: bytes, before: str, number: int) -> tuple[Mapping[str, Any], 
         digest = content.pop("digest", None)
         found = sha256_hex(content)
     except ValueError as problem:  # also half of a surrogate pair, which has no bytes to hash
+        if number == 0:
+            raise unreadable(line, problem, kind="series", form=_FORM) from None
         raise ReleaseError(
-            f"line {number + 1} of the series is not clean JSON", got=str(problem)[:200], remedy=_DAMAGED
+            f"line {number + 1} of the series is not clean JSON", got=mistake(problem), remedy=DAMAGED
         ) from None
     if content.get("before") != before or digest != found:
         raise ReleaseError(
             f"line {number + 1} of the series does not match its digest: it was damaged or edited",
-            remedy=_DAMAGED,
+            remedy=DAMAGED,
         )
     del content["before"]
     return content, str(digest)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
@@ -698,6 +700,32 @@ class TestForgedCounts:
             Stream.of(
                 edited(stream, lambda each: change(each) if getattr(each, "label", "") == "m2" else each)
             )
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda raw: b"age,bmi\n31,27.5\n", "this is not a series; limit: a first line with"),
+        (lambda raw: b"\xef\xbb\xbf" + raw, "byte-order mark"),
+        (lambda raw: gzip.compress(raw, mtime=0) + b"\n", "the file is packed (gzip). Unpack it first"),
+        (lambda raw: raw[:300] + b"\n", "this series seems to be cut short; got 300 bytes"),
+        (lambda raw: raw.replace(b":", b"=", 1), "a mistake in line 1, at character"),
+        (lambda raw: raw.replace(b"dpgram-series", b"dpgram\xe9series", 1), "is not UTF-8"),
+        (
+            lambda raw: raw.replace(b'\n{"', b"\n{", 1),
+            "line 2 of the series is not clean JSON; got a mistake",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said_in_plain_words(
+    change: Callable[[bytes], bytes], words: str, stream: Stream, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.series"
+    path.write_bytes(change(edited(stream, lambda each: each)))
+    with pytest.raises(ReleaseError) as told:
+        Series.open(path)
+    assert words in str(told.value)
+    assert not re.search("codec|utf-8-sig|Expecting|Unterminated|char [0-9]", str(told.value))
 
 
 class TestForgedHead:
