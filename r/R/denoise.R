@@ -35,6 +35,9 @@ dp_cov <- function(release) {
   found <- symmetric(change %*% found %*% t(change))
   names <- names(moments$schema$encoded)[-1]
   dimnames(found) <- list(names, names)
+  for (caution in row_cautions(moments, "table", of = INFLUENCE["covariances"])) {
+    message(paste(strwrap(paste("Note:", caution), 80, exdent = 2), collapse = "\n"))
+  }
   found
 }
 

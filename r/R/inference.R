@@ -10,6 +10,12 @@ FOLLOWING <- 0.5
 MOST_OF_IT <- 0.25
 MOST_NAMED <- 5
 SHIFT <- 1
+INFLUENCE <- c(
+  regression = paste("the regression is one of bounded influence: it equals least squares where errors are symmetric",
+    "given the features"),
+  covariances = paste("covariances are those of bounded influence: they differ from the usual ones where such rows",
+    "decide")
+)
 NO_DEGREES <- "the number of rows is unknown or not larger than the number of coefficients"
 MOVED_REFUSAL <- paste(
   "bounds of columns in this regression were learnt and values outside them moved to them, which no interval",
@@ -257,14 +263,13 @@ cautions_of <- function(moments, found, moved, design) {
 }
 
 # How rows that were clipped or weighted differ from those that came in; declared models have a clip of their own.
-row_cautions <- function(moments, kind, declared = FALSE) {
+row_cautions <- function(moments, kind, declared = FALSE, of = INFLUENCE["regression"]) {
   told <- character()
   clipped <- !declared && is_clipped(moments)
   if (clipped && !moments$lifted) {
     told <- c(told, sprintf("rows were clipped to the radius %g: long rows count less", moments$radius))
   } else if (clipped && !is_least_squares(moments)) {
-    told <- c(told, paste("rows far from the others count less, so that the regression is one of bounded influence:",
-      "it equals least squares where errors are symmetric given the features"))
+    told <- c(told, paste("rows far from the others count less, so that", of))
   }
   if (!is.null(moments$unit)) {
     told <- c(told, paste0(if (identical(moments$unit_rule$counts, "units")) {

@@ -10,13 +10,14 @@ read_release <- function(path, stand_in = NULL) {
   if (is.na(size)) stop("there is no file ", sQuote(path), call. = FALSE)
   if (size > LARGEST_FILE) stop("this file is too large to be a release", call. = FALSE)
   raw <- readBin(path, "raw", size)
+  check_start(raw)
   text <- rawToChar(raw)
   Encoding(text) <- "UTF-8"
   content <- tryCatch(
     fromJSON(text, simplifyVector = FALSE),
-    error = function(problem) stop("this is not a release: it is not clean JSON", call. = FALSE)
+    error = function(problem) no_release("the text of the file has a mistake. ", ORIGINAL)
   )
-  if (!identical(content$format, "dpgram-release")) stop("this is not a release", call. = FALSE)
+  if (!identical(content$format, "dpgram-release")) no_release("a release is ", FORM)
   if (!isTRUE(content$version == 1)) {
     stop("this release has a version of the format that is not known here", call. = FALSE)
   }
@@ -29,6 +30,25 @@ read_release <- function(path, stand_in = NULL) {
   content$stand_in <- stand_in
   content$moments <- moments_of(content)
   structure(content, class = "dp_release")
+}
+
+ORIGINAL <- "Ask the curator for the original file"
+FORM <- "a JSON object with \"format\": \"dpgram-release\""
+
+no_release <- function(...) stop("this is not a release: ", ..., call. = FALSE)
+
+# What happens to files on the way, before anything is read: in Python's words.
+check_start <- function(raw) {
+  begins <- function(...) identical(raw[seq_along(c(...))], as.raw(c(...)))
+  if (begins(0x1f, 0x8b)) no_release("the file is packed (gzip). Unpack it first")
+  if (begins(0xef, 0xbb, 0xbf)) no_release("a program has put a byte-order mark in front. Save it as UTF-8 without one")
+  written <- which(!raw %in% charToRaw(" \t\r\n"))
+  if (!length(written)) no_release("the file is empty. ", ORIGINAL)
+  if (raw[written[1]] != charToRaw("{") || any(raw == 0)) no_release("a release is ", FORM)
+  if (raw[max(written)] != charToRaw("}")) {
+    stop("this release seems to be cut short: it has ", format(length(raw), big.mark = ","), " bytes. ", ORIGINAL,
+      call. = FALSE)
+  }
 }
 
 print.dp_release <- function(x, ...) {
@@ -83,7 +103,7 @@ check_digest <- function(text, digest) {
   rest <- sub("\n+$", "", rest)
   if (!identical(sha256(charToRaw(enc2utf8(rest))), digest)) {
     stop("the content of the release does not match its digest: it was damaged, edited or laid out anew. ",
-      "Ask the curator for the original file", call. = FALSE)
+      ORIGINAL, call. = FALSE)
   }
 }
 

@@ -56,6 +56,17 @@ if (!there) {
   less <- "rows far from the others count less"
   stopifnot(any(grepl(less, adaptive$inference$cautions)), !any(grepl(less, whole$inference$cautions)))
 
+  noted <- function(release) {
+    found <- character()
+    withCallingHandlers(dp_cov(release), message = function(note) {
+      found <<- c(found, conditionMessage(note))
+      invokeRestart("muffleMessage")
+    })
+    gsub("\\s+", " ", paste(found, collapse = " "))
+  }
+  stopifnot(grepl("covariances are those of bounded influence", noted(read("adaptive"))), noted(plain) == "",
+    grepl("clipped to the radius", noted(read("clipped"))), grepl("count 1/m each|at most", noted(read("persons"))))
+
   # A level without rows is predicted as the reference is, without an interval, and it is said.
   empty <- dp_lm(charges ~ age + region, read("empty-level"))
   people <- data.frame(age = c(40, 40), region = c("abroad", "west"))
@@ -100,7 +111,15 @@ if (!there) {
     writeLines(sub(pattern, by, text), damaged)
     refused(read_release(damaged))
   }
-  stopifnot(grepl("digest", broken("\"radius\":", "\"radius\":1")), grepl("clean JSON", broken("\\{", "")),
+  stopifnot(grepl("digest", broken("\"radius\":", "\"radius\":1")), grepl("a JSON object", broken("\\{", "")),
+    grepl("has a mistake", broken(":", "=")), grepl("cut short: it has [0-9,]+ bytes", broken("}$", "")),
     grepl("version", broken("\"version\":1", "\"version\":2")), grepl("not a release", broken("dpgram-release", "other")))
+  given <- function(...) {
+    writeBin(as.raw(c(...)), damaged)
+    refused(read_release(damaged))
+  }
+  stopifnot(grepl("is empty", given()), grepl("is empty", given(0x20, 0x0a)), grepl("packed", given(0x1f, 0x8b, 8)),
+    grepl("byte-order mark", given(0xef, 0xbb, 0xbf, 0x7b)), grepl("a JSON object", given(0x61, 0x2c, 0x62)),
+    grepl("a JSON object", given(0x7b, 0, 0x7d)))
   stopifnot(grepl("no file", refused(read_release("nowhere.json"))))
 }
