@@ -387,9 +387,9 @@ class Regression:
         age           125.36       125.38        2.62   48.2    120.24   130.53   <1e-16
         smoker=yes     11026        11027         110     99     10811    11243   <1e-16
         <BLANKLINE>
-        Estimand: the un-shrunken regression in the population (sampling and privacy noise). The 95%
-        intervals are for it, centred at the un-shrunken estimate (params); the fitted column
-        (fitted_params) is the one to predict with.
+        Estimand: the un-shrunken regression in the population (sampling and privacy
+        noise). The 95% intervals are for it, centred at the un-shrunken estimate; the
+        fitted column is the one to predict with.
         <BLANKLINE>
         Assumed: the error variance is the same for all rows.
         """

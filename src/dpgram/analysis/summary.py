@@ -210,7 +210,7 @@ def _notes(fit: Regression, inference: Inference, level: float, words: Labels) -
     if inference.refusal is None:
         notes.append(
             f"Estimand: {inference.meaning}. The {100 * level:g}% intervals are for it, centred at the "
-            "un-shrunken estimate (params); the fitted column (fitted_params) is the one to predict with."
+            "un-shrunken estimate; the fitted column is the one to predict with."
         )
         if inference.unequal_variance is not None:
             notes.append(_robust_note(fit, inference.unequal_variance))
