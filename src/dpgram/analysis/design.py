@@ -84,6 +84,16 @@ class Design:
         """Of what is predicted, in original units: `age:bmi` for the column `age*bmi`."""
         return original_columns(self.schema)[self.schema.indices(self.target)[0]].name
 
+    @property
+    def empty_cautions(self) -> tuple[str, ...]:
+        """What to say of the levels that were left out."""
+        if not self.empty:
+            return ()
+        more = len(self.empty) - 5
+        names = ", ".join(self.empty[:5]) + (f" and {more} more" if more > 0 else "")
+        told = "left out of the fit, so counted with the reference"
+        return (f"noisy counts show no rows to speak of with {names}: {told}",)
+
     def positions(self, name: str) -> tuple[int, ...]:
         """Positions of one coefficient, or of all coefficients of a declared column."""
         found = tuple(i for i, term in enumerate(self.terms) if name in (term.name, term.source))

@@ -194,6 +194,7 @@ def discriminant(
     clear = trusted(fit.found.solution, to_original @ fit.to_terms, moments)
     cautions = [*noise_cautions(moments, fit.found.solution), *difference_cautions(moments, kind)]
     cautions += [MOVED_CAUTION] if moved else []
+    cautions += design.empty_cautions
     if not clear.all():
         lost = [name for name, ok in zip(design.names, clear, strict=True) if not ok]
         cautions.append(untrusted_caution(lost))

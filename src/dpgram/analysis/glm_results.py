@@ -20,7 +20,7 @@ from dpgram.analysis.formulas import asked_question
 from dpgram.analysis.glm import CURVES, Curve, FeatureSpace, NewtonStep, expected
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.pilot import Pilot, pilot
-from dpgram.analysis.prediction import design_matrix
+from dpgram.analysis.prediction import design_matrix, refusals_of, warn_of
 from dpgram.analysis.robust import repaired
 from dpgram.document.fields import MeasuredStep, UnmeasuredModel
 from dpgram.document.terminal import one_line, with_notes
@@ -145,10 +145,13 @@ class GeneralizedLinear(Estimates):
         >>> bool(few < many)
         True
         """
+        warn_of(refusals_of(self.design, rows))
         return expected(self.family, design_matrix(self.design, rows, self.learnt_bounds) @ self.fitted)
 
     def predict_interval(self, rows: object, level: float = 0.95) -> Matrix:
         """Probability or expected count, low and high for each row, by the coefficients without shrinkage.
+
+        NaN where the noise leaves no such coefficient; no ends for a row with a level that has no rows.
 
         >>> declared = dg.publish(table, schema, epsilon=8, delta=1e-6, models=[dg.logistic("smoker=yes")])
         >>> fit = declared.regress("smoker=yes", family="logistic")
@@ -156,11 +159,16 @@ class GeneralizedLinear(Estimates):
         >>> bool(0 <= low < p < high <= 1)
         True
         """
+        refusals = refusals_of(self.design, rows)
+        warn_of(refusals)
         x = design_matrix(self.design, rows, self.learnt_bounds)
-        index = x @ self.estimate
+        hidden = (x[:, ~self.trusted] != 0.0).any(axis=1)
+        index = np.where(hidden, np.nan, x @ self.estimate)
         reach = quantile(level) * np.sqrt(np.maximum(np.einsum("ij,ij->i", x @ self.covariance, x), 0.0))
         ends = (index, index - reach, index + reach)
-        return np.column_stack([expected(self.family, each) for each in ends])
+        found = np.column_stack([expected(self.family, each) for each in ends])
+        found[[row for row, refusal in enumerate(refusals) if refusal is not None], 1:] = np.nan
+        return found
 
     def summary(self, level: float = 0.95) -> str:
         """Coefficients with intervals, and what they rest on, as text.
@@ -278,7 +286,7 @@ def declared_model(
         slope=begun.mean if family == "poisson" else slope,
         rows=rows,
         learnt_bounds=moments.learnt_bounds,
-        cautions=(HIDDEN,),
+        cautions=(HIDDEN, *design.empty_cautions),
     )
     if not step.clear:
         return _fallen_back(release, moments, space, begun, told)
@@ -295,7 +303,7 @@ def declared_model(
         covariance=original @ step.covariance(sampling) @ original.T,
         trusted=np.ones(len(design.names), np.bool_),
         steps=len(steps),
-        cautions=(moving,) if length > MOVING else (),
+        cautions=(*((moving,) if length > MOVING else ()), *design.empty_cautions),
     )
 
 
@@ -349,7 +357,7 @@ def _of_lines(
         estimate=estimate,
         covariance=found.covariance / begun.mean**2,
         trusted=found.bounded() & slopes,
-        cautions=(FELL_BACK_TO_LINES,),
+        cautions=(FELL_BACK_TO_LINES, *space.design.empty_cautions),
     )
 
 

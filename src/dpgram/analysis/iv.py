@@ -237,6 +237,7 @@ class _Model:
         cautions = [*noise_cautions(moments, self.given_all.solution), *difference_cautions(moments, kind)]
         if moved and kind == "table":
             cautions.append(MOVED_CAUTION)
+        cautions += design.empty_cautions
         if refusal is None:
             cautions += [
                 WEAK_CAUTION.format(name=stage.name, value=stage.f_statistic)

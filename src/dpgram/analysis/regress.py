@@ -133,18 +133,9 @@ def regress(
         effective_parameters=fitted.effective,
         values=values,
         function=fitted.function,
-        cautions=(*fitted.cautions, *_wide_cautions(moments, design), *_empty_cautions(design)),
+        cautions=(*fitted.cautions, *_wide_cautions(moments, design), *design.empty_cautions),
         kind=kind,
     )
-
-
-def _empty_cautions(design: Design) -> tuple[str, ...]:
-    if not design.empty:
-        return ()
-    more = len(design.empty) - 5
-    names = ", ".join(design.empty[:5]) + (f" and {more} more" if more > 0 else "")
-    told = "left out of the fit, so counted with the reference"
-    return (f"noisy counts show no rows to speak of with {names}: {told}",)
 
 
 def _wide_cautions(moments: Moments, design: Design) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 import { dot } from "./algebra.js";
 import { upperTail, upperQuantile, normalBelow } from "./distributions.js";
 import { buildDesign } from "./design.js";
-import { designRow } from "./prediction.js";
+import { designRow, withoutRows } from "./prediction.js";
 
 // From the index to what is predicted: a probability, or for counts a mean.
 const CURVES = {
@@ -32,12 +32,16 @@ function modelDesign(moments, model) {
   return buildDesign(moments, target, model.on, model.references);
 }
 
-// { fitted, mean, low, high } for one person: `fitted` by the shrunken coefficients, the rest by the others.
+// { fitted, mean, low, high } for one person: `fitted` by the shrunken coefficients, the rest by the others; or,
+// without intervals, { fitted, refused }.
 function predictModel(model, design, moments, person, level) {
   const row = designRow(moments, design, person);
   const curve = CURVES[model.family];
   const fitted = curve(dot(row, Float64Array.from(model.fitted)));
-  if (model.estimate.includes(null) || model.covariance === null) return { fitted, refused: "the noise leaves no intervals" };
+  const nobody = withoutRows(design, person);
+  if (nobody !== null) return { fitted, refused: nobody };
+  const hidden = row.some((x, i) => x !== 0 && (model.estimate[i] === null || model.errors[i] === null));
+  if (hidden || model.covariance === null) return { fitted, refused: "the noise leaves no intervals" };
   const index = dot(row, Float64Array.from(model.estimate));
   const variance = model.covariance.reduce((sum, line, i) => sum + row[i] * dot(row, Float64Array.from(line)), 0);
   const reach = upperQuantile(0.5 * (1 - level), null) * Math.sqrt(Math.max(variance, 0));

@@ -18,7 +18,8 @@ function showModels(session) {
   const model = facts.models[state.model];
   at("models-title").textContent = `Declared: ${shortened(nameOf(model), 80)}`;
   const refused = model.refused !== undefined;
-  notices("model-notices", refused ? [`This model has no answer: ${model.refused}`] : model.cautions.map((text) => `Caution: ${text}.`));
+  const cautions = refused ? [] : model.cautions.map((text) => `Caution: ${text}.`);
+  notices("model-notices", refused ? [`This model has no answer: ${model.refused}`] : cautions);
   for (const id of ["model-form", "model-who", "model-reading"]) at(id).hidden = refused;
   if (refused) {
     at("model-prediction").replaceChildren();
@@ -36,6 +37,9 @@ function showModels(session) {
   const person = personOf(session, columns);
   fillForm("model-form", session, columns, person);
   const found = predictModel(model, design, moments, person, level);
+  if (found.refused) {
+    notices("model-notices", [...cautions, `No intervals are given for this person: ${found.refused}. The prediction is a best guess.`]);
+  }
   at("model-prediction").replaceChildren(
     card(`${PREDICTED[model.family] ?? "Prediction"} for the person below`, number(found.fitted, 4), "by the fitted coefficients", { id: "model-predicted", "data-value": String(found.fitted) }),
     ...(found.refused ? [] : [card("People like this", number(found.mean, 4), `${percent(level)} interval ${interval(found.low, found.high)}`, {
@@ -45,8 +49,8 @@ function showModels(session) {
   );
   at("model-reading").textContent = "Intervals are for the population and hold sampling error and privacy noise. "
     + "The mean effect is the change of what is predicted with one unit more, on average over all rows.";
-  const { family, target, on, steps, cautions } = model;
-  return { family, target, on, steps, cautions, level, coefficients: rows, person: { ...person }, prediction: found };
+  const { family, target, on, steps } = model;
+  return { family, target, on, steps, cautions: model.cautions, level, coefficients: rows, person: { ...person }, prediction: found };
 }
 
 function showCoefficients(model, rows, level) {
