@@ -91,12 +91,15 @@ export class Release {
     estimate: number[][];
     low: number[][];
     high: number[][];
+    /** How they differ from the correlations of the rows that came in. */
+    cautions: string[];
   };
   components(on?: string[], options?: { standardise?: boolean }): {
     names: string[];
     labels: string[];
     list: { variance: number; explained: number; stable: boolean; sine: number; loadings: number[] }[];
     noiseReach: number;
+    cautions: string[];
   };
 }
 

@@ -7,7 +7,7 @@
  *
  * @module dpgram
  */
-import { components, correlation } from "./arithmetic/covariance.js";
+import { associationCautions, components, correlation } from "./arithmetic/covariance.js";
 import { buildDesign } from "./arithmetic/design.js";
 import { infer, jointTest, quality } from "./arithmetic/inference.js";
 import { momentsOf, Refusal } from "./arithmetic/moments.js";
@@ -75,13 +75,16 @@ class Release {
 
   /** Correlations of all columns with intervals; NaN where the noise hides a column. */
   correlation({ kind = "population", level = 0.95 } = {}) {
-    return { names: this.targets, ...correlation(this.#moments, kind, level) };
+    const moments = this.#moments;
+    const cautions = associationCautions(moments, "correlations", [...moments.columns.keys()], kind);
+    return { names: this.targets, ...correlation(moments, kind, level), cautions };
   }
 
   /** Principal components of the columns `on` (all by default), the largest variance first. */
   components(on = this.columns, { standardise = false } = {}) {
     const places = on.flatMap((name) => this.#moments.declared.find((column) => column.name === this.#declared(name)).positions);
-    return components(this.#moments, places, standardise);
+    const cautions = associationCautions(this.#moments, "components", places);
+    return { ...components(this.#moments, places, standardise), cautions };
   }
 
   // A declared column by its name, or by that of the product or power it stands for: age:bmi, age^2.

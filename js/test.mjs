@@ -97,6 +97,11 @@ for (const file of readdirSync(vectors).filter((name) => name.endsWith(".expecte
   same(`${kind} noise`, facts.noise.offdiagonal_sd, wanted.noise.offdiagonal_sd);
   wanted.questions.forEach((question, i) => compareQuestion(`${kind} ${i}`, release, question));
 }
-if (read(readFileSync(join(folder, "plain.json"), "utf-8")).columns.length !== 12) problems.push("read");
+const [plain, adaptive] = ["plain", "adaptive"].map((kind) => read(readFileSync(join(folder, `${kind}.json`), "utf-8")));
+if (plain.columns.length !== 12) problems.push("read");
+for (const [what, ask] of [["correlations", (release) => release.correlation()], ["components", (release) => release.components()]]) {
+  if (!ask(adaptive).cautions[0]?.includes(`${what} are those of bounded influence`)) problems.push(`${what} without a caution`);
+  if (ask(plain).cautions.length > 0) problems.push(`${what} of a plain release with a caution`);
+}
 console.log(JSON.stringify({ compared, largest, problems: problems.slice(0, 20), count: problems.length }));
 process.exit(problems.length ? 1 : 0);

@@ -24,7 +24,7 @@ from scipy.special import ndtr, ndtri
 
 from dpgram.analysis.asked import asked_columns
 from dpgram.analysis.design import build_design
-from dpgram.analysis.estimand import MOVED_CAUTION, MOVED_REFUSAL, Kind, difference_cautions, moved_columns
+from dpgram.analysis.estimand import MOVED_REFUSAL, Kind, difference_cautions, moved_cautions, moved_columns
 from dpgram.analysis.forms import Residuals, in_noise_coordinates, residuals
 from dpgram.analysis.inference import check_kind
 from dpgram.analysis.moments import Moments
@@ -352,12 +352,11 @@ def correlations(
     factor = moments.sampling_factor
     variance = _variance_at(rho, noise, skewness[:, None], skewness[None, :], degrees, factor)
     np.fill_diagonal(variance, np.where(clear, 0.0, np.nan))
-    moved = {schema.encoded[i].source for i in places} & moments.learnt_bounds
-    cautions = (*difference_cautions(moments, kind, of="correlations"), *([MOVED_CAUTION] if moved else []))
+    sources = tuple(schema.encoded[i].source for i in places)
     words = Labels(schema)
     return Correlations(
         names=tuple(schema.encoded[i].name for i in places),
-        sources=tuple(schema.encoded[i].source for i in places),
+        sources=sources,
         labels=tuple(words[schema.encoded[i].name] for i in places),
         kind=kind,
         estimate=rho,
@@ -367,7 +366,7 @@ def correlations(
         skewness=skewness,
         sampling_factor=factor,
         allowance=_allowance(squares, _noise_of_squares(moments, found)),
-        cautions=cautions,
+        cautions=correlation_cautions(moments, kind, sources),
         about_the_middle=tuple(
             name
             for column in schema.columns_derived
@@ -410,7 +409,7 @@ def partial_correlation(
     refusal = refusal_of(found.solution, moments)
     if refusal is not None:
         raise AnalysisError("no partial correlation", got=refusal, remedy="Give fewer columns")
-    moved = any(moved_columns(moments, design) for design in designs)
+    moved = [name for design in designs for name in moved_columns(moments, design)]
     if moved and kind == "population":
         raise AnalysisError("no partial correlation", got=MOVED_REFUSAL)
     squares, noise = np.diagonal(found.sums), _noise_of_squares(moments, found)
@@ -439,12 +438,15 @@ def partial_correlation(
         skewness=skewness,
         sampling_factor=moments.sampling_factor if _numbers(moments, pair) else 1.0,
         allowance=float(np.prod(_allowance(squares, noise))),
-        cautions=(
-            *difference_cautions(moments, kind, of="correlations"),
-            *([MOVED_CAUTION] if moved else []),
-        ),
+        cautions=correlation_cautions(moments, kind, moved),
     )
     return replace(answer, std_error=math.sqrt(float(answer.variance_at(np.array([rho]))[0])))
+
+
+def correlation_cautions(moments: Moments, kind: Kind, columns: Iterable[str]) -> tuple[str, ...]:
+    """How they differ from those of the rows that came in; `columns` as they are declared."""
+    found = difference_cautions(moments, kind, of="correlations")
+    return (*found, *moved_cautions(moments, columns, "correlations"))
 
 
 def _numbers(moments: Moments, names: Iterable[str]) -> bool:

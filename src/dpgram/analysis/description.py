@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, final
 
@@ -21,7 +21,7 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from dpgram.analysis.asked import asked_columns
-from dpgram.analysis.estimand import MOVED_CAUTION, Kind, description_cautions
+from dpgram.analysis.estimand import Kind, description_cautions, moved_cautions
 from dpgram.analysis.forms import in_noise_coordinates, noise_covariance, residuals, symmetric_product
 from dpgram.analysis.histograms import Histogram, histogram_count, histograms, of_the_same_rows
 from dpgram.analysis.inference import check_kind
@@ -83,6 +83,19 @@ class ColumnDescription:
     units: str | None = None
     dates: bool = False
     """Whether the mean is a day, counted from 1970-01-01, and the deviation in days."""
+    closer: Told | None = None
+    """The mean over complete rows, as the matrix tells it, where that of a histogram is rough beside it."""
+
+    @property
+    def caution(self) -> str | None:
+        """What to say of a rough mean."""
+        if self.closer is None:
+            return None
+        value, low, high = (written(value, dates=self.dates) for value in self.closer.shown)
+        return (
+            f"the mean of {self.name} comes from a histogram between far bounds, and is rough; over complete "
+            f"rows, those far from the others counting less, it is {value} ({low} to {high})"
+        )
 
 
 @final
@@ -224,7 +237,7 @@ def describe(
     places = _places(moments, on)
     found = _centred(moments, constant, places)
     scale = moments.count_scale
-    moved = {moments.schema.encoded[i].source for i in places} & moments.learnt_bounds
+    sources = {moments.schema.encoded[i].source for i in places}
     counted: dict[str, Histogram] = {}
     if not isinstance(release, Moments) and of_the_same_rows(release) is not None:
         counted = histograms(release)
@@ -242,8 +255,9 @@ def describe(
             label=words.label(column.name),
             units=words.units(column.name),
             dates=words.is_date(column.name),
+            closer=matrix.mean if _is_rough(column, matrix) else None,
         )
-        for column in columns
+        for column, matrix in zip(columns, own, strict=True)
     )
     rows, apart = matrix_count(moments, constant), None
     if counted and not isinstance(release, Moments):
@@ -256,23 +270,17 @@ def describe(
         cautions=(
             *description_cautions(moments, kind, counted=bool(counted)),
             *([] if apart is None else [apart.caution]),
-            *([MOVED_CAUTION] if moved else []),
-            *_rough_means(columns, own),
+            *moved_cautions(moments, sources, "means and deviations"),
+            *(column.caution for column in columns if column.caution is not None),
         ),
         counted=_counted(moments),
     )
 
 
-def _rough_means(columns: Sequence[ColumnDescription], own: Sequence[ColumnDescription]) -> Iterator[str]:
-    """What the matrix, `own`, tells far more closely than a histogram between wide bounds."""
-    for column, closer in zip(columns, own, strict=True):
-        width, narrower = (each.mean.high - each.mean.low for each in (column, closer))
-        if column.count is None and width > ROUGH * narrower:
-            value, low, high = (written(value, dates=column.dates) for value in closer.mean.shown)
-            yield (
-                f"the mean of {column.name} comes from a histogram between far bounds, and is rough; over "
-                f"complete rows, those far from the others counting less, it is {value} ({low} to {high})"
-            )
+def _is_rough(column: ColumnDescription, matrix: ColumnDescription) -> bool:
+    """Whether a histogram between far bounds tells a mean far less closely than the matrix does."""
+    width, narrower = (each.mean.high - each.mean.low for each in (column, matrix))
+    return column.count is None and width > ROUGH * narrower
 
 
 def _counted(moments: Moments) -> str:

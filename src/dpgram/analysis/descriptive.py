@@ -86,7 +86,7 @@ def covariance(release: Document) -> Matrix:
 
 def labelled_covariance(release: Document, on: Sequence[str] | None, *, psd: bool) -> LabelledMatrix:
     """`covariance`, or without `psd` the unbiased one, of the columns asked for, with their names."""
-    from dpgram.analysis.estimand import difference_cautions
+    from dpgram.analysis.estimand import difference_cautions, moved_cautions
     from dpgram.analysis.labelled import LabelledMatrix
 
     whole = covariance(release) if psd else _unbiased_covariance(release)
@@ -96,7 +96,11 @@ def labelled_covariance(release: Document, on: Sequence[str] | None, *, psd: boo
         places = [i - 1 for name in asked_columns(schema, on) for i in schema.indices(name)]
     if -1 in places:
         raise AnalysisError("the constant column has no covariances")
-    cautions = difference_cautions(_moments(release), "table", refused=True, of="covariances")
+    moments, sources = _moments(release), [schema.encoded[i + 1].source for i in places]
+    cautions = (
+        *difference_cautions(moments, "table", refused=True, of="covariances"),
+        *moved_cautions(moments, sources, "covariances", refused=True),
+    )
     return LabelledMatrix(tuple(names[i] for i in places), whole[np.ix_(places, places)], cautions)
 
 

@@ -52,10 +52,10 @@ INFLUENCE: Final[Mapping[Answer, tuple[str, str]]] = {
 """What it is where rows far from the others count less, and what it would take to have it otherwise."""
 NOT_INCLUDED: Final = ", and no interval here includes the difference"
 """After such a caution, where there are intervals."""
-MOVED_CAUTION: Final = (
-    "bounds were learnt, and values outside them were moved to them: coefficients are those of the moved "
-    "values, and no interval here includes the difference"
+MOVED: Final = (
+    "bounds were learnt, and values outside them were moved to them: {answers} are those of the moved values"
 )
+MOVED_CAUTION: Final = MOVED.format(answers="coefficients") + NOT_INCLUDED
 MOVED_REFUSAL: Final = (
     "bounds of columns in this regression were learnt and values outside them moved to them, which no "
     'interval for the population allows for: ask for the table with its moved values (kind "table"), or for '
@@ -69,6 +69,15 @@ def moved_columns(moments: Moments, design: Design) -> tuple[str, ...]:
     used = {design.target, *(term.source for term in design.terms)}
     used.update([name for column in schema.columns if column.name in used for name in column.factors])
     return tuple(column.name for column in schema.columns if column.name in used & moments.learnt_bounds)
+
+
+def moved_cautions(
+    moments: Moments, columns: Iterable[str], answers: str, *, refused: bool = False
+) -> tuple[str, ...]:
+    """What to say where the bounds of any of these declared columns were learnt; `refused`: no intervals."""
+    if not moments.learnt_bounds.intersection(columns):
+        return ()
+    return (MOVED.format(answers=answers) + ("" if refused else NOT_INCLUDED),)
 
 
 def meaning_of(moments: Moments, kind: Kind, *, moved: bool) -> str:

@@ -15,7 +15,7 @@ one combination of them never varies; such directions are left out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, final
@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.analysis.asked import asked_columns
-from dpgram.analysis.estimand import difference_cautions
+from dpgram.analysis.estimand import difference_cautions, moved_cautions
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.normal_equations import COUNT_TO_NOISE, complement_of, too_noisy
 from dpgram.document.labels import Labels
@@ -214,8 +214,14 @@ def pca(
         sines=np.sqrt(np.nan_to_num(squares, posinf=1.0))[:count],
         standardised=standardise,
         spectrum=values,
-        cautions=difference_cautions(moments, "table", refused=True, of="components"),
+        cautions=component_cautions(moments, [moments.schema.encoded[i].source for i in positions]),
     )
+
+
+def component_cautions(moments: Moments, columns: Iterable[str]) -> tuple[str, ...]:
+    """How they differ from those of the rows that came in; `columns` as they are declared."""
+    found = difference_cautions(moments, "table", refused=True, of="components")
+    return (*found, *moved_cautions(moments, columns, "components", refused=True))
 
 
 def centred_columns(moments: Moments, positions: Sequence[int]) -> tuple[Matrix, float]:

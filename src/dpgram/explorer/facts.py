@@ -33,6 +33,7 @@ from dpgram.analysis.glm import CURVES
 from dpgram.analysis.glm_results import GeneralizedLinear, declared_model
 from dpgram.analysis.histograms import Histogram, histograms
 from dpgram.analysis.moments import EncodedNoise, Moments
+from dpgram.analysis.pca import component_cautions
 from dpgram.analysis.regress import regress
 from dpgram.analysis.results import Regression
 from dpgram.analysis.summary import noisy_weight, rows_fact
@@ -53,6 +54,7 @@ def page_facts(release: Document) -> dict[str, object]:
     moments = Moments.of(release)
     inverse = isinstance(release.noise, NoisyInverse)
     guarantee = release.guarantee
+    declared = [column.name for column in release.schema.columns]
     return {
         "release": release.to_json().decode("utf-8"),
         "digest": release.digest,
@@ -79,12 +81,13 @@ def page_facts(release: Document) -> dict[str, object]:
             kind: list(estimand.difference_cautions(moments, kind, refused=True)) for kind in estimand.KINDS
         },
         "correlation_cautions": {
-            kind: list(estimand.difference_cautions(moments, kind, of="correlations"))
-            for kind in estimand.KINDS
+            kind: list(association.correlation_cautions(moments, kind, ())) for kind in estimand.KINDS
         },
-        "component_cautions": list(
-            estimand.difference_cautions(moments, "table", refused=True, of="components")
-        ),
+        "component_cautions": list(component_cautions(moments, ())),
+        "moved_cautions": {
+            "correlations": list(estimand.moved_cautions(moments, declared, "correlations")),
+            "components": list(estimand.moved_cautions(moments, declared, "components", refused=True)),
+        },
         "guarantee": {
             "epsilon": guarantee.epsilon,
             "delta": guarantee.delta,

@@ -188,6 +188,21 @@ class TestLearntBounds:
         assert fit.inference().refusal is None
         assert not any("moved" in caution for caution in fit.inference("table").cautions)
 
+    def test_what_is_of_the_moved_values_is_called_by_its_name(self, learnt: Release) -> None:
+        for found, what in (
+            (learnt.correlation(["age", "charges"]), "correlations"),
+            (learnt.partial_correlation("age", "charges", [], kind="table"), "correlations"),
+            (learnt.describe(["charges"]), "means and deviations"),
+            (learnt.covariance(["age", "charges"]), "covariances"),
+            (learnt.pca(on=["age", "charges"]), "components"),
+        ):
+            (told,) = (caution for caution in found.cautions if "moved" in caution)
+            assert f"moved to them: {what} are those of the moved values" in told
+            assert ("no interval here" in told) == (what not in ("covariances", "components"))
+        for found in (learnt.correlation(["age", "bmi"]), learnt.covariance(["age", "bmi"])):
+            assert not any("moved" in caution for caution in found.cautions)
+        assert not any("moved" in caution for caution in learnt.pca(on=["age", "bmi"]).cautions)
+
     def test_releases_put_together_stay_refused(self, learnt: Release) -> None:
         fixed = replace(Moments.of(learnt), learnt_bounds=frozenset())
         both = union([fixed, Moments.of(learnt)])

@@ -46,10 +46,15 @@ const asked = {
     Object.assign(told, { cautions, meaning, assumptions, unequalVariance });
     return { ...fit, values, ...told, fitCautions: fit.cautions };
   },
-  correlation: ({ kind, level }) => dpgram.covariance.correlation(moments, kind, level),
+  correlation({ kind, level }) {
+    const all = moments.columns.map((_, position) => position);
+    const cautions = dpgram.covariance.associationCautions(moments, "correlations", all, kind);
+    return { ...dpgram.covariance.correlation(moments, kind, level), cautions };
+  },
   components({ on, standardise }) {
     const positions = on.flatMap((name) => moments.declared.find((column) => column.name === name).positions);
-    return dpgram.covariance.components(moments, positions, standardise);
+    const cautions = dpgram.covariance.associationCautions(moments, "components", positions);
+    return { ...dpgram.covariance.components(moments, positions, standardise), cautions };
   },
   questions({ target, on, kind, level, persons }) {
     const design = buildDesign(moments, at(target), on);
@@ -290,6 +295,7 @@ def test_correlations_and_components_agree(releases: dict[str, Release], name: s
         except AnalysisError:
             assert "refused" in told
             continue
+        assert told["cautions"] == list(wanted.cautions)
         for name, values in zip(
             ("estimate", "low", "high"), (wanted.estimate, *wanted.conf_int(level)), strict=True
         ):
@@ -301,6 +307,7 @@ def test_correlations_and_components_agree(releases: dict[str, Release], name: s
             assert "refused" in told
             continue
         assert tuple(told["names"]) == python.names
+        assert told["cautions"] == list(python.cautions)
         for key, values in (
             ("variance", python.variances), ("explained", python.explained), ("sine", python.sines)
         ):  # fmt: skip

@@ -34,6 +34,14 @@ function correlation(moments, kind, level) {
   return found;
 }
 
+// How correlations, or components, of the columns at `positions` differ from those of the rows that came in.
+function associationCautions({ facts, declared, columns }, answers, positions, kind) {
+  const sources = new Set(positions.map((position) => columns[position].source));
+  const moved = declared.some((column) => column.learnt && sources.has(column.name));
+  const told = answers === "correlations" ? facts.correlation_cautions[kind] : facts.component_cautions;
+  return [...told, ...(moved ? facts.moved_cautions[answers] : [])];
+}
+
 // Columns less their means as functions of the row, divided by the root of their sums of squares.
 function correlationParts(moments) {
   if (!moments.hasConstant) throw new Refusal("This release has no constant column, so it has no means.");
@@ -278,4 +286,4 @@ function signed(loadings) {
   return Array.from(loadings, (x) => sign * x);
 }
 
-export { correlation, components };
+export { associationCautions, correlation, components };

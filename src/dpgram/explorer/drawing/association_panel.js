@@ -1,7 +1,7 @@
 // Correlations and principal components.
 import { Refusal } from "../arithmetic/moments.js";
 import { possibleTargets } from "../arithmetic/design.js";
-import { components, correlation } from "../arithmetic/covariance.js";
+import { associationCautions, components, correlation } from "../arithmetic/covariance.js";
 import * as charts from "./charts.js";
 import { at, element, fillTable, nameElement, notices, number, numberCell, options, percent, shortened } from "./elements.js";
 
@@ -28,9 +28,9 @@ function showCorrelations(session) {
     at("pair-told").textContent = "–";
     return null;
   }
-  const cautions = moments.facts.correlation_cautions[state.kind];
-  notices("correlation-notices", cautions.map((text) => `Caution: ${text}.`));
   const shown = positions(session);
+  const cautions = associationCautions(moments, "correlations", shown, state.kind);
+  notices("correlation-notices", cautions.map((text) => `Caution: ${text}.`));
   const columns = shown.map((i) => moments.columns[i]);
   const part = (name) => shown.map((i) => shown.map((j) => whole[name][i - 1][j - 1]));
   const [values, low, high] = [part("estimate"), part("low"), part("high")];
@@ -92,7 +92,7 @@ function showComponents(session) {
   try {
     const shown = positions(session);
     const found = session.once(`components ${JSON.stringify([shown, state.standardise])}`, () => components(moments, shown, state.standardise));
-    const cautions = moments.facts.component_cautions;
+    const cautions = associationCautions(moments, "components", shown);
     notices("pca-notices", cautions.map((text) => `Caution: ${text}.`));
     drawComponents(found);
     return { standardise: state.standardise, ...found, cautions };
