@@ -473,6 +473,22 @@ class TestAnalyst:
         assert told["guarantee"]["epsilon"] == 1.0
         assert set(told["mean"]) == set(told["columns"]) - {"(constant)"}
 
+    @pytest.mark.parametrize("bound", [400, 40_000])
+    def test_a_rough_mean_is_shown_with_the_closer_one(self, run: Any, tmp_path: Path, bound: int) -> None:
+        dice, path = np.random.default_rng(3), tmp_path / "wages.json"
+        table = {"wage": dice.normal(200.0, 40.0, 6_000).clip(0, 400), "age": dice.uniform(18, 90, 6_000)}
+        schema = dpgram.Schema(dpgram.numeric("wage", 0, bound), dpgram.numeric("age", 18, 90))
+        options = {"epsilon": 2.0, "delta": 1e-6, "entropy": SeededEntropy(1), "progress": False}
+        publish_with(table, schema, **options)[0].save(path)
+        text = " ".join(run("show", path).out.split())
+        told = run("show", path, "--json").json
+        assert ("Caution: the mean of wage comes from a histogram between far bounds" in text) == (
+            bound > 400
+        )
+        assert list(told["closer_mean"]) == ["wage"] * (bound > 400)
+        for value in told["closer_mean"].values():
+            assert abs(value - table["wage"].mean()) < 5.0 < abs(told["mean"]["wage"] - table["wage"].mean())
+
     def test_a_release_is_shown_whatever_its_noise_hides(self, run: Any, tmp_path: Path) -> None:
         """Of two rows: their number may be above nothing by one measurement and below it by another."""
         table, schema, found = (tmp_path / f"t.{kind}" for kind in ("csv", "toml", "json"))
@@ -497,6 +513,7 @@ class TestAnalyst:
     def test_regress(self, run: Any, made: Path) -> None:
         text = run("regress", made / "people.json", "charges", "--on", "age, smoker").out
         assert "smoker=yes" in text
+        assert "params" not in text  # Python's word
         told = run("regress", made / "people.json", "charges", "--on", "age,smoker", "--json").json
         assert [row["name"] for row in told["coefficients"]] == ["(intercept)", "age", "smoker=yes"]
         library = dpgram.load(made / "people.json").regress("charges", on=["age", "smoker"])

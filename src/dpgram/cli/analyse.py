@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from dpgram.analysis.description import Told
     from dpgram.analysis.estimand import Kind
     from dpgram.analysis.quality import Quantity
     from dpgram.analysis.results import Regression
@@ -48,6 +49,7 @@ def show(release: ReleaseFile, public_key: PublicKeyIfAny = None, as_json: JsonF
     verified = public_key is not None
     loaded = load(release, public_key=None if public_key is None else given_public_key(public_key))
     means, hidden = _means(loaded)
+    closer = _closer_means(loaded) if means else {}
     if as_json:
         told = loaded.guarantee
         print_json(
@@ -66,6 +68,7 @@ def show(release: ReleaseFile, public_key: PublicKeyIfAny = None, as_json: JsonF
                 "count": loaded.count() if loaded.schema.constant else None,
                 "count_in_matrix": _count_in_matrix(loaded),
                 "mean": means,
+                "closer_mean": {name: mean.estimate for name, (mean, _) in closer.items()},
                 "receipt": None if loaded.receipt is None else loaded.receipt.ledger_name,
                 "signed_by": None if loaded.signature is None else loaded.signature.public_key,
                 "verified": verified,
@@ -80,6 +83,8 @@ def show(release: ReleaseFile, public_key: PublicKeyIfAny = None, as_json: JsonF
         print_table(
             [(name, words.shown(name, value)) for name, value in means.items()], ("column", "noisy mean")
         )
+    for _, caution in closer.values():
+        say(f"\nCaution: {caution}.")
     if hidden is not None:
         say("")
         say(f"It tells no means: {hidden}")
@@ -105,6 +110,16 @@ def _means(release: Release) -> tuple[dict[str, float], AnalysisError | None]:
         return release.mean(), None
     except AnalysisError as refusal:
         return {}, refusal
+
+
+def _closer_means(release: Release) -> dict[str, tuple[Told, str]]:
+    """By column the mean of the matrix, where that of a histogram is rough beside it, and what to say."""
+    try:
+        columns = release.describe().columns
+    except AnalysisError:  # whatever else it says is shown
+        return {}
+    told = ((column.name, column.closer, column.caution) for column in columns)
+    return {name: (mean, words) for name, mean, words in told if mean is not None and words is not None}
 
 
 def regress(
