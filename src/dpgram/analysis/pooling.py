@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +20,8 @@ from dpgram.analysis.design import build_design
 from dpgram.analysis.estimand import Kind
 from dpgram.analysis.inference import Combined, Inference, WaldTest, infer
 from dpgram.analysis.moments import EncodedNoise, Moments, NoisePart
-from dpgram.analysis.trend import fitted_windows, noise_correlation
-from dpgram.document.terminal import in_lines
+from dpgram.analysis.trend import fitted_windows, noise_correlation, partly
+from dpgram.document.terminal import in_lines, with_notes
 from dpgram.errors import AnalysisError
 from dpgram.noise.sampled import StandIn
 
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
+
+SOME_HAVE_NO_ROWS: Final = "noisy counts of some of the releases show no rows to speak of with"
 
 
 @final
@@ -73,8 +75,7 @@ class Pooled:
             f"Do the releases differ? Q = {self.heterogeneity:.3g} on {self.heterogeneity_degrees} degrees",
         ]
         lines[-1] += f" of freedom, p = {self.heterogeneity_p_value:.2g}."
-        lines += [f"Caution: {caution}." for caution in self.inference.cautions]
-        return in_lines(lines)
+        return _with_cautions(lines, self.inference)
 
     def __str__(self) -> str:
         return self.summary()
@@ -109,10 +110,15 @@ class Comparison:
                 f"{name:<{width}}  {value:>12.5g}  {ends[i, 0]:.5g} … {ends[i, 1]:.5g}  ({p_values[i]:.2g})"
             )
         lines += ["", f"All coefficients equal: p = {self.joint.pvalue:.2g}"]
-        return in_lines(lines)
+        return _with_cautions(lines, self.difference)
 
     def __str__(self) -> str:
         return self.summary()
+
+
+def _with_cautions(lines: Sequence[str], found: Inference) -> str:
+    notes = [f"Caution: {caution}." for caution in found.cautions]
+    return with_notes(lines, notes) if notes else in_lines(lines)
 
 
 def pool(
@@ -140,22 +146,23 @@ def pool(
             got=found[0].refusal,
             remedy="Add their matrices first: regress(union(releases), ...)",
         )
-    scale = np.sqrt(np.diagonal(trusted[0].covariance))
-    scale = np.where(scale > 0.0, scale, 1.0)
-    weights = [np.linalg.inv(one.covariance / np.outer(scale, scale)) for one in trusted]
-    total = np.linalg.inv(sum(weights))
-    mean = total @ sum(w @ (one.estimate / scale) for w, one in zip(weights, trusted, strict=True))
-    deviations = [one.estimate / scale - mean for one in trusted]
-    q = float(sum(d @ w @ d for d, w in zip(deviations, weights, strict=True)))
-    degrees = (len(trusted) - 1) * len(mean)
+    names, estimate, covariance, q = _weighted(trusted)
+    degrees = sum(len(one.names) for one in trusted) - len(names)
     left_out = len(found) - len(trusted)
     cautions = dict.fromkeys(caution for one in trusted for caution in one.cautions)
+    if lacking := partly(one.names for one in trusted):
+        cautions[f"{SOME_HAVE_NO_ROWS} {', '.join(lacking)}: the others tell of them"] = None
     if left_out:
         cautions[
             f"{left_out} of the releases were left out: each is too noisy for this regression on its own"
         ] = None
     return Pooled(
-        inference=_plain(trusted[0], mean * scale, total * np.outer(scale, scale), tuple(cautions)),
+        inference=_plain(
+            replace(trusted[0], names=names, trusted=np.ones(len(names), np.bool_)),
+            estimate,
+            covariance,
+            tuple(cautions),
+        ),
         used=len(trusted),
         heterogeneity=q,
         heterogeneity_degrees=degrees,
@@ -180,17 +187,21 @@ def compare(
     >>> round(found.joint.pvalue, 2)
     0.81
     """
-    shared = _noise_shared(first, second, target, on, intercept=intercept, reference=reference)
-    one, other = _inferences([first, second], target, on, kind=kind, intercept=intercept, reference=reference)
-    for found in (one, other):
+    every = _inferences([first, second], target, on, kind=kind, intercept=intercept, reference=reference)
+    for found in every:
         if found.refusal is not None:
             raise AnalysisError("the releases cannot be compared", got=found.refusal)
-    cautions = tuple(dict.fromkeys((*one.cautions, *other.cautions)))
+    names = tuple(name for name in every[0].names if name in every[1].names)
+    cautions = dict.fromkeys((*every[0].cautions, *every[1].cautions))
+    if lacking := partly(one.names for one in every):
+        cautions[f"{SOME_HAVE_NO_ROWS} {', '.join(lacking)}: they are not compared"] = None
+    one, other = (found.combined(_chosen(found.names, names), names) for found in every)
+    shared = _noise_shared(first, second, target, on, names, intercept=intercept, reference=reference)
     one = replace(one, trusted=one.trusted & other.trusted)
     covariance = one.covariance + other.covariance
     if shared is not None:
         covariance = covariance - shared - shared.T
-    difference = _plain(one, one.estimate - other.estimate, covariance, cautions)
+    difference = _plain(one, one.estimate - other.estimate, covariance, tuple(cautions))
     return Comparison(difference=difference, joint=difference.wald_test())
 
 
@@ -199,11 +210,12 @@ def _noise_shared(
     second: Document | Moments,
     target: str,
     on: Sequence[str] | None,
+    names: tuple[str, ...],
     *,
     intercept: bool,
     reference: Mapping[str, str] | None,
 ) -> Matrix | None:
-    """The covariance of both estimates by noise that two windows of a series share; None where none is."""
+    """The covariance of both estimates of `names` by noise that two windows of a series share, if any is."""
     if isinstance(first, Moments) or isinstance(second, Moments):
         return None
     part, other = first.series, second.series
@@ -220,8 +232,40 @@ def _noise_shared(
     one, two = fitted_windows(
         [first, second], target, on, kind="table", intercept=intercept, reference=model.references
     )
-    correlation = noise_correlation(one, two, one.design.names)
-    return correlation * np.outer(one.own_noise, two.own_noise)
+    noise = [_chosen(window.design.names, names) @ window.own_noise for window in (one, two)]
+    return noise_correlation(one, two, names) * np.outer(*noise)
+
+
+def _weighted(found: Sequence[Inference]) -> tuple[tuple[str, ...], Vector, Matrix, float]:
+    """Names, (Σ S'C⁻¹S)⁻¹ Σ S'C⁻¹β̂ with its covariance, and Cochran's Q.
+
+    S picks the coefficients that a release has of all: a level without rows in one of them is in others.
+    """
+    longest = max((one.names for one in found), key=len)
+    names = tuple(dict.fromkeys((*longest, *(name for one in found for name in one.names))))
+    places = [[names.index(name) for name in one.names] for one in found]
+    scale = np.ones(len(names))
+    for one, own in zip(found[::-1], places[::-1], strict=True):
+        errors = np.sqrt(np.diagonal(one.covariance))
+        scale[own] = np.where(errors > 0.0, errors, 1.0)
+    precision, toward = np.zeros((len(names), len(names))), np.zeros(len(names))
+    parts = []
+    for one, own in zip(found, places, strict=True):
+        weight = np.linalg.inv(one.covariance / np.outer(scale[own], scale[own]))
+        estimate = one.estimate / scale[own]
+        precision[np.ix_(own, own)] += weight
+        toward[own] += weight @ estimate
+        parts.append((own, estimate, weight))
+    total = np.linalg.inv(precision)
+    mean = total @ toward
+    apart = [(estimate - mean[own], weight) for own, estimate, weight in parts]
+    q = float(sum(each @ weight @ each for each, weight in apart))
+    return names, mean * scale, total * np.outer(scale, scale), q
+
+
+def _chosen(every: tuple[str, ...], names: tuple[str, ...]) -> Matrix:
+    """The rows of the unit matrix that pick these of all coefficients."""
+    return np.eye(len(every))[[every.index(name) for name in names]]
 
 
 def _refuse_shared_noise(releases: Sequence[Document | Moments]) -> None:

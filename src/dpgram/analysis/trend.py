@@ -14,9 +14,9 @@ of earlier ones: there Cov = the smaller of both sampling variances. proofs/seri
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Final, final
 
 import numpy as np
@@ -392,6 +392,11 @@ def trend(
         name for name in windows[-1].design.names if all(name in one.design.names for one in windows)
     )
     cautions = [*each_once(caution for one in windows for caution in one.inference.cautions)]
+    if lacking := partly(one.design.names for one in windows):
+        cautions.append(
+            "noisy counts of some of the windows show no rows to speak of with "
+            f"{', '.join(lacking)}: left out of the trend"
+        )
     part = releases[0].series
     repeated = None if part is None else repeated_persons(part, kind)
     if repeated is not None:
@@ -407,6 +412,12 @@ def trend(
         covariances=_covariances(windows, names, shared_rows=running and len(releases) > 1),
         cautions=tuple(cautions),
     )
+
+
+def partly(every: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    """Coefficients that some of several fits have and others have not: of levels without rows there."""
+    fits = list(every)
+    return tuple(name for name in dict.fromkeys(chain(*fits)) if not all(name in names for names in fits))
 
 
 def repeated_persons(part: SeriesPart, kind: Kind) -> str | None:

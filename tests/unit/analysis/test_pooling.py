@@ -79,6 +79,69 @@ def test_comparison_finds_a_difference_and_only_that() -> None:
     assert same.joint.pvalue > 0.01
 
 
+def lacking(seed: int, *levels: str) -> Moments:
+    """A site whose noisy counts show no rows with these levels, as those of an adaptive release do."""
+    return replace(site(seed, n=8000, sigma=5.0), empty_levels=frozenset(levels))
+
+
+REGIONS = ["age", "region"]
+EAST = {"region": "east"}
+
+
+@pytest.mark.parametrize("levels", [[("region=west",), ()], [("region=west",), ("region=south",)]])
+def test_a_level_without_rows_in_one_site_comes_from_the_others(levels: list[tuple[str, ...]]) -> None:
+    """Coefficients were put together by their places: those of other levels, or a traceback."""
+    sites = [lacking(seed, *own) for seed, own in enumerate(levels)]
+    pooled = pool(sites, "charges", REGIONS, reference=EAST)
+    found = pooled.inference
+    assert set(found.names) == {"(intercept)", "age", "region=north", "region=south", "region=west"}
+    parts = [infer(one, build_design(one, "charges", REGIONS, reference=EAST)) for one in sites]
+    picks = [np.array([[mine == name for name in found.names] for mine in one.names], float) for one in parts]
+    inverses = [np.linalg.inv(one.covariance) for one in parts]
+    covariance = np.linalg.inv(sum(s.T @ c @ s for s, c in zip(picks, inverses, strict=True)))
+    toward = sum(s.T @ c @ one.estimate for s, c, one in zip(picks, inverses, parts, strict=True))
+    np.testing.assert_allclose(found.estimate, covariance @ toward, rtol=1e-6)
+    np.testing.assert_allclose(found.covariance, covariance, rtol=1e-6)
+    assert pooled.heterogeneity_degrees == sum(len(one.names) for one in parts) - 5
+    west = found.names.index("region=west")
+    (low, high), (own,) = found.conf_int()[west], (p for p in parts if "region=west" in p.names)
+    assert low < own.estimate[own.names.index("region=west")] < high
+    assert "show no rows to speak of with" in str(pooled)
+    assert "the others tell of them" in " ".join(str(pooled).split())
+
+
+def test_levels_that_only_one_site_has_are_not_compared() -> None:
+    one, other = lacking(0, "region=west"), lacking(1, "region=south")
+    found = compare(one, other, "charges", REGIONS, reference=EAST)
+    assert found.difference.names == ("(intercept)", "age", "region=north")
+    assert found.joint.df_num == 3
+    for name in found.difference.names:
+        parts = [infer(each, build_design(each, "charges", REGIONS, reference=EAST)) for each in (one, other)]
+        mine, theirs = (each.names.index(name) for each in parts)
+        place = found.difference.names.index(name)
+        assert found.difference.estimate[place] == pytest.approx(
+            parts[0].estimate[mine] - parts[1].estimate[theirs]
+        )
+        variance = parts[0].covariance[mine, mine] + parts[1].covariance[theirs, theirs]
+        assert found.difference.covariance[place, place] == pytest.approx(variance)
+    told = " ".join(str(found).split())
+    assert "no rows to speak of with region=south, region=west: they are not compared" in told
+
+
+def test_a_comparison_has_the_cautions_of_its_releases() -> None:
+    schema, table = insurance_schema(), insurance(6000, 2)
+    halves = [{name: column[i::2] for name, column in table.items()} for i in range(2)]
+    asked = {"epsilon": 4.0, "delta": 1e-6, "progress": False}
+    both = [
+        publish_with(half, schema, entropy=SeededEntropy(seed), **asked)[0]
+        for seed, half in enumerate(halves)
+    ]
+    found = compare(*both, "charges", ["age"])
+    assert found.difference.cautions
+    assert all(caution in " ".join(str(found).split()) for caution in found.difference.cautions)
+    assert max(map(len, str(found).splitlines())) <= 80
+
+
 def test_union_is_the_release_of_all_rows() -> None:
     a, b = insurance(2000, 5), insurance(3000, 6)
     whole = {name: np.concatenate([a[name], b[name]]) for name in a}

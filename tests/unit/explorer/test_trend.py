@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from msgspec.structs import replace
 from tests.node import NODE, in_node
@@ -162,6 +163,23 @@ def test_the_reference_is_that_of_the_last_window_or_the_one_asked_for(series: S
     same(usual, series.trend("cost", ON, every=2), 0.95)
     same(asked, series.trend("cost", ON, every=2, reference={"region": "east"}), 0.95)
     assert "region=south" not in [each["name"] for each in usual["coefficients"]]
+
+
+def test_a_level_that_some_windows_lack_is_left_out_and_it_is_said(tmp_path: Path) -> None:
+    noise, path = SeededEntropy(4), tmp_path / "a.series"
+    create(path, SCHEMA, entropy=noise, epsilon=8.0, delta=1e-6, periods=4, rows=dg.Rows(unit="id"))
+    for number in range(1, 4):
+        table = month(number, 4_000)
+        if number < 3:
+            table = table.filter(pc.not_equal(table["region"], "east"))
+        publish(path, table, f"m{number}", engine=ENGINE, progress=False, entropy=noise)
+    series = Series.open(path)
+    found = series.trend("cost", ["age", "region"])
+    assert "region=east" not in found.names
+    told = "some of the windows show no rows to speak of with region=east: left out of the trend"
+    assert any(told in caution for caution in found.cautions)
+    (answer,) = ask(series, question(on=["age", "region"]))
+    same(answer, found, 0.95)
 
 
 def test_persons_in_several_windows_are_told_of(tmp_path: Path) -> None:

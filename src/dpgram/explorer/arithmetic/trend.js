@@ -96,8 +96,11 @@ function trend(moments, series, { target, on, references = {}, kind, level, ends
     };
   });
   const names = windows.at(-1).design.names.filter((name) => windows.every(({ design }) => design.names.includes(name)));
+  const partly = [...new Set(windows.flatMap(({ design }) => design.names))].filter((name) => !names.includes(name));
+  const lacking = partly.length === 0 ? null
+    : `noisy counts of some of the windows show no rows to speak of with ${partly.join(", ")}: left out of the trend`;
   const seeded = moments.facts.seeded ? "the noise came from a seed: whoever knows it can remove it" : null;
-  const beside = [moments.facts.series.repeated[kind], seeded].filter((caution) => caution !== null);
+  const beside = [lacking, moments.facts.series.repeated[kind], seeded].filter((caution) => caution !== null);
   const cautions = [...eachOnce(windows.flatMap(({ inference }) => inference.cautions)), ...beside];
   const shared = running && windows.length > 1;
   const known = memory();
