@@ -425,7 +425,7 @@ class TestCharge:
     @pytest.mark.parametrize("mechanism", ["wishart", "laplace", "sketch"])
     def test_other_mechanisms_learn_too(self, mechanism: str, tmp_path: Path) -> None:
         """Pure counts beside them: the ε and δ of all parts add up to what was asked."""
-        book = self.ledger(tmp_path, epsilon=12.0, delta_reserved=9e-5)
+        book = self.ledger(tmp_path, epsilon=10.0, delta_reserved=9e-5)
         release = released(people(), NUMBERS, mechanism=mechanism, ledger=book, entropy=None)
         assert {each.law for each in release.measured} == {"discrete-laplace"}
         assert release.mechanism.name == mechanism

@@ -23,6 +23,8 @@ from dpgram.privacy.sampling.entropy import SeededEntropy
 
 from .releases import content_of, sealed, set_at
 
+pytestmark = pytest.mark.filterwarnings("ignore:(epsilon|delta) = :dpgram.errors.DpgramWarning")
+
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 TABLE = {"age": np.linspace(18, 90, 3000), "c": ["a", "b", "c"] * 1000}
 OPEN = dg.Schema(dg.numeric("age", 18, 90), dg.categorical("c"))

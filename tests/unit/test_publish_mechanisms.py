@@ -141,7 +141,7 @@ def test_numbers_of_numpy_are_plain_ones(
     asked: Mechanism, table: dict[str, np.ndarray], schema: dg.Schema, tmp_path: Path
 ) -> None:
     assert all(type(value) in (int, float) for value in asked.parameters.values())
-    ledger = dg.Ledger.create(tmp_path / "a.ledger", name="a", epsilon=30, delta=1e-5, delta_reserved=5e-6)
+    ledger = dg.Ledger.create(tmp_path / "a.ledger", name="a", epsilon=10, delta=1e-5, delta_reserved=5e-6)
     assert dg.publish(table, schema, epsilon=1.0, delta=1e-6, mechanism=asked, ledger=ledger, adaptive=False)
 
 
@@ -295,6 +295,7 @@ def test_a_receipt_for_less_than_the_release_is_refused(
             dg.Release.from_json(sealed(less))
 
 
+@pytest.mark.filterwarnings("ignore:epsilon = 30 :dpgram.errors.DpgramWarning")
 def test_the_limit_of_rows_holds_for_a_choice_left_open_too(
     table: dict[str, np.ndarray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -62,10 +62,8 @@ def create(
       dpgram ledger create insurance.ledger --name insurance \\
           --epsilon 3 --delta 1e-5
     """
-    from dpgram.privacy.guarantee import Guarantee
     from dpgram.privacy.ledger import Ledger
 
-    Guarantee.checked(epsilon, delta)  # warns of what `publish` warns of
     made = Ledger.create(
         ledger,
         name=name,

@@ -101,7 +101,7 @@ CASES = [
 
 @pytest.fixture
 def book(tmp_path: Path) -> dg.Ledger:
-    return dg.Ledger.create(tmp_path / "own.ledger", name="own", epsilon=1000, delta=0.1)
+    return dg.Ledger.create(tmp_path / "own.ledger", name="own", epsilon=10, delta=1e-4)
 
 
 @pytest.mark.parametrize(("name", "rest", "parameter", "value"), CASES, ids=[_named(*case) for case in CASES])

@@ -232,7 +232,7 @@ def test_noise_larger_than_the_table_raises_nothing(model, rows) -> None:
 
 
 def test_a_fit_that_noise_hides_is_charged_once_and_does_not_fail(tmp_path: Path) -> None:
-    book = dg.Ledger.create(tmp_path / "own.ledger", name="own", epsilon=100, delta=0.1)
+    book = dg.Ledger.create(tmp_path / "own.ledger", name="own", epsilon=10, delta=1e-4)
     model = PrivatePCA(1, epsilon=0.01, ledger=book, adaptive=False, **BOUNDS)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DpgramWarning)

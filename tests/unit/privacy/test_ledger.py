@@ -21,7 +21,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpgram.errors import BudgetExceeded, GuaranteeError, LedgerError
+from dpgram.errors import BudgetExceeded, DpgramWarning, GuaranteeError, LedgerError
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import MatrixLaplace, PublicFacts
 from dpgram.privacy.accountant import (
@@ -124,6 +124,18 @@ class TestTerms:
         with pytest.raises(error):
             Ledger.create(tmp_path / "a", **terms)
         assert not list(tmp_path.iterdir())
+
+    @pytest.mark.parametrize(
+        ("epsilon", "delta", "words"),
+        [(11.0, 1e-6, "values above 10 protect little"), (1.0, 1e-3, "values above 1e-4 are rarely wanted")],
+    )
+    def test_a_large_budget_is_warned_of_where_it_is_set(
+        self, tmp_path: Path, epsilon: float, delta: float, words: str
+    ) -> None:
+        with pytest.warns(DpgramWarning, match=words) as told:
+            Ledger.create(tmp_path / "a", name="x", epsilon=epsilon, delta=delta)
+        assert [warning.filename for warning in told] == [__file__]
+        assert Ledger.open(tmp_path / "a").guarantee == Guarantee(epsilon, delta)  # without another word
 
     def test_two_ledgers_have_two_identities(self, tmp_path: Path) -> None:
         ids = {Ledger.create(tmp_path / n, name="x", epsilon=1.0, delta=0.0).ledger_id for n in "abc"}

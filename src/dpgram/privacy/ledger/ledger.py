@@ -104,7 +104,7 @@ class Ledger:
         delta_reserved: float = 0.0,
         timeout: float = TIMEOUT,
     ) -> Self:
-        """A new ledger with a total budget of (epsilon, delta). Never replaces a file.
+        """A new ledger with a total budget of (epsilon, delta), warned of if large. Never replaces a file.
 
         `currency` is "mu2" where delta > 0 and "epsilon" where it is 0, unless given; `delta_reserved`,
         a probability below `delta`, is set aside for good for releases that are only known to be (ε, δ)-DP.
@@ -113,7 +113,7 @@ class Ledger:
         >>> ledger.guarantee
         Guarantee(epsilon=3.0, delta=1e-06)
         """
-        guarantee = Guarantee(as_number("epsilon", epsilon), as_number("delta", delta))
+        guarantee = Guarantee.checked(as_number("epsilon", epsilon), as_number("delta", delta))
         chosen: Currency = currency or ("mu2" if guarantee.delta > 0.0 else "epsilon")
         terms = ledger_file.LedgerTerms(
             ledger_id=_random_hex(),
