@@ -117,7 +117,6 @@ class TestDaskClusterRowGroups(_OnCluster, EngineContract):
         return write(parts, folder)
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("given", ["list", "pattern", "folder"])
 def test_a_file_twice_in_a_dask_frame(given: str, tmp_path: Path) -> None:
     dd = pytest.importorskip("dask.dataframe", reason="the extra 'dask' is not installed")
@@ -132,6 +131,7 @@ def test_a_file_twice_in_a_dask_frame(given: str, tmp_path: Path) -> None:
         engine.add_up(dd.read_parquet(data), work)
 
 
+@pytest.mark.full
 class TestDaskProcesses(_OnDask, EngineContract):
     def engine(self) -> Engine:
         return DaskEngine(scheduler="processes")
