@@ -117,6 +117,7 @@ class TestDaskClusterRowGroups(_OnCluster, EngineContract):
         return write(parts, folder)
 
 
+@pytest.mark.filterwarnings("ignore:The inplace keyword")  # of pandas, used by Dask
 @pytest.mark.parametrize("given", ["list", "pattern", "folder"])
 def test_a_file_twice_in_a_dask_frame(given: str, tmp_path: Path) -> None:
     dd = pytest.importorskip("dask.dataframe", reason="the extra 'dask' is not installed")
