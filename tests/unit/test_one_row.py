@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,14 @@ import pyarrow.parquet as pq
 import pytest
 from tests.flat import publish
 
+import dpgram as dg
 from dpgram.engines.dask import DaskEngine
+from dpgram.engines.federated import partial_gram
 from dpgram.engines.local import gram
 from dpgram.errors import DpgramWarning, SourceError
+from dpgram.estimators import AdaSSP, LpRegression, OutputPerturbation
 from dpgram.privacy.sampling.entropy import SeededEntropy
+from dpgram.publishing import publish_with
 from dpgram.rows.learnt_levels import level_texts
 from dpgram.rows.units import unit_ids
 from dpgram.schema import Schema, categorical, numeric
@@ -232,3 +236,46 @@ def test_a_type_is_refused_in_a_table_without_rows_as_well(form: str, tmp_path: 
     """Else one row would decide: an empty table is a neighbour of a table of one row."""
     with pytest.raises(SourceError, match="column 'x'"):
         gram(EMPTY[form](tmp_path), Schema(numeric("x", 0, 1)))
+
+
+class TestWhereNumpyRaises:
+    """A caller may have numpy raise where it would round to zero: no row may show that."""
+
+    @pytest.fixture(autouse=True)
+    def _raising(self) -> Iterator[None]:
+        with np.errstate(all="raise"):
+            yield
+
+    WEIGHTED = dg.Rows(weight=numeric("w", 0, 3))
+    SCHEMA = Schema(numeric("x", 0, 1))
+
+    @staticmethod
+    def table(number: float) -> dict[str, Any]:
+        cells = np.linspace(0.1, 0.9, 300)
+        return {"x": cells, "w": np.where(np.arange(300) == 7, number, cells)}
+
+    @pytest.mark.parametrize("number", [5e-324, 1e-310, 1.0])
+    def test_publish(self, number: float) -> None:
+        (found,) = publish_with(
+            self.table(number),
+            self.SCHEMA,
+            entropy=SeededEntropy(1),
+            epsilon=9,
+            delta=1e-6,
+            rows=self.WEIGHTED,
+            progress=False,
+        )
+        assert found.survey_weight is not None
+
+    @pytest.mark.parametrize("number", [5e-324, 1e-310, 1.0])
+    def test_partial_gram(self, number: float) -> None:
+        (found,) = partial_gram(self.table(number), self.SCHEMA, rows=self.WEIGHTED, progress=False).sums
+        assert found.counts.rows_used == 300
+
+    @pytest.mark.parametrize("number", [5e-324, 1e-170, 1e170, 1.0])
+    @pytest.mark.parametrize("kind", [AdaSSP, LpRegression, OutputPerturbation])
+    def test_fits(self, kind: type[Any], number: float) -> None:
+        rows = self.table(1.0)
+        rows["x"][7] = number
+        fitted = kind(epsilon=2.0, x_norm=1.0, y_bound=1.0, entropy=SeededEntropy(1))
+        assert np.isfinite(fitted.fit(np.c_[rows["x"], rows["w"]], rows["w"]).coef_).all()

@@ -10,6 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Protocol, TypeVar, final
 
 from dpgram.privacy.sampling.bars import bar, on_terminal
+from dpgram.rows.floats import as_numpy_begins
 from dpgram.rows.kernel import compiling
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class Run(Generic[T]):
         `asked_for` says whether somebody asked for this number of workers: if not, few rows need none.
         """
         few = not asked_for and self._total is not None and self._total <= FEW_ROWS
-        with one_blas_thread(), display(progress, self._total) as show:
+        with one_blas_thread(), as_numpy_begins(), display(progress, self._total) as show:
             if show is None and (few or len(self._feeds) == 1):
                 return [self._work(feed) for feed in self._feeds]
             return self._in_threads(show)

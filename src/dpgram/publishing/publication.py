@@ -37,6 +37,7 @@ from dpgram.privacy.events import ApproximateEvent, Event, GaussianEvent, Part, 
 from dpgram.privacy.sampling.bars import late_bar, on_terminal
 from dpgram.privacy.sampling.directions import WATCHED
 from dpgram.publishing._journal import Journal, Kept, open_journal, read_back
+from dpgram.rows.floats import as_numpy_begins
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -206,7 +207,8 @@ def publication(
             progress=progress,
         )
         try:
-            result = run.carry_out(program)
+            with as_numpy_begins():
+                result = run.carry_out(program)
         except DpgramError as stopped:
             # Noise hid what was needed, or nothing was charged, now or by a run before this one: there is
             # nothing to go on with.

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
+
+
+def as_numpy_begins() -> AbstractContextManager[object]:
+    """Within it numpy does what it does at first with numbers that it cannot hold.
+
+    A caller may have it raise: then one row, with a number next to zero, could decide whether there is a
+    release.
+    """
+    return np.errstate(divide="warn", over="warn", under="ignore", invalid="warn")
 
 
 def as_floats(line: npt.ArrayLike) -> Floats:
