@@ -290,6 +290,16 @@ def test_missing_codes_hold_for_numbers_of_every_type(data: object) -> None:
     assert found.counts.cells_clamped == 0
 
 
+@pytest.mark.parametrize(
+    "column", [numeric("v", 0, 9, missing=["7"]), categorical("v", ["a"], missing=["7"])]
+)
+def test_a_type_without_codes_is_refused_as_without_rules(column: Any) -> None:
+    """Arrow cannot take single cells out of such a column."""
+    cells = pa.UnionArray.from_sparse(pa.array([0, 1], pa.int8()), [pa.array([1, 2]), pa.array(["a", "b"])])
+    with pytest.raises(SourceError, match=r"'v' is declared .* but the data has another type in it"):
+        gram(pa.table({"v": cells}), Schema(column))
+
+
 def test_missing_codes_hold_for_typed_levels_dates_and_truth_values() -> None:
     codes = pa.table({"x": pa.array([1, 2, 9, 1], pa.int8())})
     assert (

@@ -73,7 +73,7 @@ def without_codes(column: pa.Array, kind: DeclaredKind, reading: Reading) -> pa.
     """A column of any plain type but text, without the values that stand for a missing one."""
     if reading.true and kind == "boolean" and _is_number(column.type):
         column = _truth_of_numbers(column, reading)
-    if not reading.missing or pa.types.is_boolean(column.type):
+    if not reading.missing or not (_is_number(column.type) or pa.types.is_temporal(column.type)):
         return column
     return _nulled(column, _has_value(column, kind, reading))
 
