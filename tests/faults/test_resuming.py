@@ -19,12 +19,14 @@ from tests.flat import publish
 
 import dpgram as dg
 from dpgram.canonical_json import canonical_bytes
+from dpgram.document.fields import MeasuredHistograms
 from dpgram.errors import BudgetExceeded, DpgramError, DpgramWarning, MechanismError, SourceError
 from dpgram.files import line_of
 from dpgram.mechanisms import CalibratedGaussian, CalibratedMatrixLaplace
 from dpgram.privacy.accountant import GaussianEvent, PureEvent
 from dpgram.privacy.ledger import Ledger
 from dpgram.publishing._journal import Journal, Kept, interrupted_before, open_journal
+from dpgram.publishing.measurements.gram import FirstGram, Gram
 from dpgram.publishing.publication import Allowance
 from dpgram.release import Release
 from dpgram.schema import Schema, numeric
@@ -268,6 +270,39 @@ def test_a_source_that_fails_on_resuming_loses_nothing(
     assert release.receipt.receipt_id == charged.receipt_id
     assert len(ledger.history()) == 1
     assert sorted(one.name for one in tmp_path.iterdir()) == ["some.csv", "some.ledger"]
+
+
+@pytest.mark.parametrize("deltas", [(1e-5, 0.0), (0.0, 1e-5), (1e-5, 1e-5)])
+def test_a_ledger_that_was_made_anew_pays_for_draws_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deltas: tuple[float, float]
+) -> None:
+    """It may count in another currency, in which what was drawn before would have another law."""
+    path = tmp_path / "some.ledger"
+    table = {"x": [float(i % 10) for i in range(900)]}
+    schema = Schema(numeric("x", 0, 10))
+
+    def published() -> Release:
+        return dg.publish(table, schema, epsilon=1.0, delta=1e-6, ledger=path, progress=False)
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    Ledger.create(path, name="some", epsilon=2.0, delta=deltas[0])
+    with monkeypatch.context() as patch:
+        for drawn_second in (FirstGram, Gram):
+            patch.setattr(drawn_second, "draw", stop)
+        with pytest.raises(KeyboardInterrupt):
+            published()
+    path.unlink()
+    ledger = Ledger.create(path, name="some", epsilon=2.0, delta=deltas[1])
+    (left,) = tmp_path.glob("*.unfinished-*")
+    before = left.read_bytes()
+    release = published()
+    law = "discrete-laplace" if deltas[1] == 0.0 else "discrete-gaussian"
+    assert {each.law for each in release.measured if isinstance(each, MeasuredHistograms)} == {law}
+    ledger.verify([release])
+    assert len(ledger.history()) == 2
+    assert left.read_bytes() == before
 
 
 def test_what_was_interrupted_before_its_charge_must_fit_the_budget_again(tmp_path: Path) -> None:

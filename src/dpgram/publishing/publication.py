@@ -102,7 +102,12 @@ class Account:
     unit: str | None = None
     note: str = ""
     request: Mapping[str, object] = field(default_factory=dict)
-    """All public facts that were asked for: the same ones find an interrupted publication again."""
+    """All public facts that were asked for."""
+
+    @property
+    def key(self) -> Mapping[str, object]:
+        """What finds an interrupted publication again."""
+        return key_of(self.ledger, self.request)
 
     @property
     def path(self) -> Path:
@@ -123,8 +128,13 @@ class Prepaid:
     """None where no ledger was charged."""
     path: Path
     """The file of the series, beside which what was drawn is kept."""
-    request: Mapping[str, object]
+    key: Mapping[str, object]
     """Which series, and which of its periods."""
+
+
+def key_of(ledger: Ledger, request: Mapping[str, object]) -> dict[str, object]:
+    """The same facts on the same ledger: one that was made anew in its place has paid for nothing."""
+    return {**request, "ledger": ledger.ledger_id}
 
 
 @contextlib.contextmanager
@@ -135,7 +145,7 @@ def paid_before(account: Account, price: Event) -> Iterator[tuple[Receipt, Path]
 
     Proof: proofs/series.md#series-once.
     """
-    with open_journal(account.path, account.request) as journal:
+    with open_journal(account.path, account.key) as journal:
         paid = _paid(account, journal, 0)
         if paid is None:
             try:
@@ -191,7 +201,7 @@ def publication(
         if account is not None:
             # A period is paid for already: no version of the library may draw it a second time.
             once = isinstance(account, Prepaid)
-            journal = stack.enter_context(open_journal(account.path, account.request, once=once))
+            journal = stack.enter_context(open_journal(account.path, account.key, once=once))
             begun = journal.resumed
             if isinstance(account, Account) and _paid(account, journal, 0) is None:
                 begun = False

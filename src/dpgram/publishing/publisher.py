@@ -39,7 +39,15 @@ from dpgram.publishing._models import measured_models, refuse_pure_models, unmea
 from dpgram.publishing.losses import WatchedEngine
 from dpgram.publishing.measurements.each_group import by_group
 from dpgram.publishing.measurements.gram import MeasuredGram
-from dpgram.publishing.publication import Account, Answer, Program, Stage, publication, warn_of_delta
+from dpgram.publishing.publication import (
+    Account,
+    Answer,
+    Program,
+    Stage,
+    key_of,
+    publication,
+    warn_of_delta,
+)
 from dpgram.publishing.request import (
     Asked,
     LedgerLike,
@@ -296,7 +304,7 @@ def _refuse_expected(request: Request, octaves: CountNoise | None) -> None:
 
 def interrupted(request: Request, ledger: Ledger) -> bool:
     """Whether such a publication has begun and was interrupted: the same one goes on with it."""
-    return interrupted_before(ledger.path, request.key)
+    return interrupted_before(ledger.path, key_of(ledger, request.key))
 
 
 def form_of(data: object, engine: Engine) -> list[str]:

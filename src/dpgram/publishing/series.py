@@ -450,7 +450,7 @@ def drawn_period(
         entropy=entropy,
         adjacency=work.terms.request.adjacency,
         price=work.terms.price,
-        account=Prepaid(receipt=receipt, path=path, request=key),
+        account=Prepaid(receipt=receipt, path=path, key=key),
         progress=progress,
     ) as found:
         yield found
