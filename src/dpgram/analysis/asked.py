@@ -1,11 +1,13 @@
-"""What a question names, columns and levels to compare with, checked before anything is computed."""
+"""What a question names, columns and levels, checked before anything is computed."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
 
-from dpgram.errors import AnalysisError, shown
+from scipy.special import ndtri, stdtrit
+
+from dpgram.errors import AnalysisError, real, shown
 from dpgram.schema import Schema
 
 
@@ -19,6 +21,21 @@ def asked_columns(schema: Schema, on: object) -> list[str]:
     raise AnalysisError(
         "`on` must be a list of column names", got=shown(on), remedy=f"Write on={_listed(schema, on)}"
     )
+
+
+def check_level(level: object) -> None:
+    """The level of an interval: 0.95, and not 95."""
+    if not 0.0 < (real(level) or 0.0) < 1.0:
+        raise AnalysisError(
+            "the level of an interval must be a probability", got=shown(level), limit="0 < level < 1"
+        )
+
+
+def quantile(level: float, degrees: float | None = None) -> float:
+    """How many standard errors an interval of this level reaches to either side."""
+    check_level(level)
+    tail = 0.5 * (1.0 - level)
+    return float(-ndtri(tail)) if degrees is None else float(-stdtrit(degrees, tail))
 
 
 def _listed(schema: Schema, on: object) -> str:

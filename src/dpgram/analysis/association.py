@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr
 
-from dpgram.analysis.asked import asked_columns
+from dpgram.analysis.asked import asked_columns, quantile
 from dpgram.analysis.design import build_design
 from dpgram.analysis.estimand import MOVED_REFUSAL, Kind, difference_cautions, moved_cautions, moved_columns
 from dpgram.analysis.forms import Residuals, in_noise_coordinates, residuals
@@ -90,7 +90,7 @@ class Correlation:
         (0.52, 0.58)
         """
         allowance = np.array([self.allowance])
-        low, high = _ends(np.array([self.estimate]), self.variance_at, allowance, _quantile(level))
+        low, high = _ends(np.array([self.estimate]), self.variance_at, allowance, quantile(level))
         return float(low[0]), float(high[0])
 
     @property
@@ -164,7 +164,7 @@ class Correlations:
         (array([ 1.  ,  0.07, -0.1 ,  0.3 ]), array([ 1.  ,  0.1 , -0.07,  0.34]))
         """
         allowance = np.outer(self.allowance, self.allowance)
-        return _ends(self.estimate, self._variance, allowance, _quantile(level))
+        return _ends(self.estimate, self._variance, allowance, quantile(level))
 
     def distinct(self, level: float = 0.95) -> npt.NDArray[np.bool_]:
         """Which pairs have an interval that excludes zero.
@@ -396,7 +396,7 @@ def partial_correlation(
     pair = tuple(build_design(moments, name, []).target for name in (left, right))
     if pair[0] == pair[1]:
         raise AnalysisError(
-            "a correlation takes two different columns",
+            "a correlation needs two different columns",
             got=f"{left} twice",
             remedy="Name another column",
         )
@@ -558,12 +558,6 @@ def _ends(
         for end in ends:
             np.fill_diagonal(end, np.diagonal(estimate))
     return ends[0], ends[1]
-
-
-def _quantile(level: float) -> float:
-    if not 0.0 < level < 1.0:
-        raise AnalysisError("the level of an interval is a probability", got=level, limit="0 < level < 1")
-    return float(-ndtri(0.5 * (1.0 - level)))
 
 
 def _or_none(values: Vector) -> list[float | None]:

@@ -16,6 +16,7 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
+from dpgram.analysis.asked import check_level
 from dpgram.analysis.design import Design
 from dpgram.analysis.estimand import Kind
 from dpgram.analysis.inference import Inference, infer, residual_degrees
@@ -51,8 +52,7 @@ class Bootstrap:
 
     def conf_int(self, level: float = 0.95) -> Matrix:
         """The closed form with the bootstrap quantile of |t*|; one row for each coefficient."""
-        if not 0.0 < level < 1.0:
-            raise AnalysisError("the level of an interval is a probability", got=level, limit="0 < level < 1")
+        check_level(level)
         return self.inference.ends(np.quantile(np.abs(self.ratios), level, axis=0))
 
 

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
-from dpgram.analysis.asked import asked_columns
+from dpgram.analysis.asked import asked_columns, check_level
 from dpgram.analysis.estimand import Kind, description_cautions, moved_cautions
 from dpgram.analysis.forms import in_noise_coordinates, noise_covariance, residuals, symmetric_product
 from dpgram.analysis.histograms import Histogram, histogram_count, histograms, of_the_same_rows
@@ -222,8 +222,7 @@ def describe(
     49.823 (49.587 to 50.06)
     """
     check_kind(kind)
-    if not 0.0 < level < 1.0:
-        raise AnalysisError("the level of an interval is a probability", got=level, limit="0 < level < 1")
+    check_level(level)
     moments = Moments.of(release)
     constant = moments.constant_vector()
     if constant is None:

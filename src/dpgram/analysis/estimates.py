@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr, ndtri, stdtr, stdtrit
+from scipy.special import ndtr, stdtr
 
+from dpgram.analysis.asked import quantile
 from dpgram.analysis.labelled import LabelledMatrix, LabelledVector
 from dpgram.analysis.summary import aligned, number, p_value
-from dpgram.errors import AnalysisError
 
 if TYPE_CHECKING:
     from dpgram.analysis._frames import Frame
@@ -147,11 +147,3 @@ def _cells(row: Mapping[str, str | float | None]) -> tuple[str, ...]:
         np.nan if row[field] is None else float(row[field] or 0.0) for field in FIELDS[1:]
     )
     return number(estimate), number(error, 3), number(low), number(high), p_value(p)
-
-
-def quantile(level: float, degrees: float | None = None) -> float:
-    """How many standard errors an interval of this level reaches to either side."""
-    if not 0.0 < level < 1.0:
-        raise AnalysisError("the level of an interval is a probability", got=level, limit="0 < level < 1")
-    tail = 0.5 * (1.0 - level)
-    return float(-ndtri(tail)) if degrees is None else float(-stdtrit(degrees, tail))

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Final, final
 import numpy as np
 import numpy.typing as npt
 
+from dpgram.analysis.asked import quantile
 from dpgram.analysis.design import INTERCEPT, Design, build_design
 from dpgram.analysis.discriminant import Link, discriminant
 from dpgram.analysis.estimand import MOVED_REFUSAL, moved_columns
-from dpgram.analysis.estimates import Estimates, as_lines, quantile
+from dpgram.analysis.estimates import Estimates, as_lines
 from dpgram.analysis.formulas import asked_question
 from dpgram.analysis.glm import CURVES, Curve, FeatureSpace, NewtonStep, expected
 from dpgram.analysis.moments import Moments

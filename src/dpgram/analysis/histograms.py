@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Literal, final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri
 
+from dpgram.analysis.asked import quantile
 from dpgram.document.fields import LevelHistogram, MeasuredHistograms, NumberHistogram
 from dpgram.document.measurements import histogram_rows
 from dpgram.document.terminal import in_lines
@@ -54,7 +54,7 @@ class Measured:
         >>> round(low, 2), round(high, 2)
         (0.02, 1.98)
         """
-        reach = float(-ndtri(0.5 * (1.0 - level))) * self.std_error
+        reach = quantile(level) * self.std_error
         return self.estimate - reach, self.estimate + reach
 
 

@@ -17,9 +17,10 @@ from typing import Final, Literal, final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import chdtrc, fdtrc, ndtr, ndtri, stdtr, stdtrit
+from scipy.special import chdtrc, fdtrc, ndtr, stdtr
 
 from dpgram.analysis._fieller import fieller_interval
+from dpgram.analysis.asked import quantile
 from dpgram.analysis.design import Design, build_design
 from dpgram.analysis.estimand import (
     EQUAL_VARIANCE,
@@ -256,12 +257,7 @@ class Inference:
         >>> round(fit.inference().quantile(0.95), 2)
         1.96
         """
-        if not 0.0 < level < 1.0:
-            raise AnalysisError("the level of an interval is a probability", got=level, limit="0 < level < 1")
-        tail = 0.5 * (1.0 - level)
-        if self.degrees is None:
-            return float(-ndtri(tail))
-        return float(-stdtrit(self.degrees, tail))
+        return quantile(level, self.degrees)
 
     def __repr__(self) -> str:
         return f"<Inference: {len(self.names)} estimates, {self.kind}>"

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.analysis.anderson_rubin import AndersonRubin, InstrumentTest
+from dpgram.analysis.asked import check_level
 from dpgram.analysis.estimand import Kind
 from dpgram.analysis.estimates import Estimates, as_lines
 from dpgram.analysis.inference import NOISE_REMEDY
@@ -82,8 +83,7 @@ class InstrumentalVariables(Estimates):
         >>> print(release.iv("charges", "age", "smoker").anderson_rubin())
         95% Anderson–Rubin set for age: ...
         """
-        if not 0.0 < level < 1.0:
-            raise AnalysisError("the level of an interval is a probability", got=level, limit="0 < level < 1")
+        check_level(level)
         return AndersonRubin(name=self.test.name, level=level, pieces=self.test.kept(level))
 
     def anderson_rubin_test(self, value: float = 0.0) -> float:

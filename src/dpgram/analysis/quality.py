@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from typing import Final, final
 
 import numpy as np
-from scipy.special import log_ndtr, ndtri
+from scipy.special import log_ndtr
 
 from dpgram.analysis._fieller import fieller_interval
+from dpgram.analysis.asked import quantile
 from dpgram.analysis.design import Design
 from dpgram.analysis.estimand import MOVED_REFUSAL, Kind, moved_columns
 from dpgram.analysis.inference import NO_DEGREES, check_kind, residual_degrees
@@ -58,14 +59,12 @@ class Quantity:
         """The interval around the estimate, cut to the possible range."""
         if self.refusal is not None:
             raise AnalysisError(f"no interval for the {self.name}", got=self.refusal)
-        if not 0.0 < level < 1.0:
-            raise AnalysisError("the level of an interval is a probability", got=level, limit="0 < level < 1")
         low, high = fieller_interval(
             np.array([self.raw]),
             np.array([self.std_error**2]),
             np.array([self.slope]),
             np.array([self.curvature]),
-            float(-ndtri(0.5 * (1.0 - level))),
+            quantile(level),
         )
         low, high = np.clip([low[0], high[0]], self.low, self.high)
         return float(low), float(high)

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.analysis._hypotheses import Asked, hypotheses
+from dpgram.analysis.asked import check_level
 from dpgram.analysis.contrasts import Contrast, contrast, marginal_effects, standardised, variance_inflation
 from dpgram.analysis.design import INTERCEPT, Design
 from dpgram.analysis.estimand import Kind
@@ -113,6 +114,7 @@ class Regression:
         >>> {name: (round(low), round(high)) for name, (low, high) in fit.conf_int().items()}
         {'(intercept)': (-1963, -1427), 'age': (120, 131), 'smoker=yes': (10811, 11243)}
         """
+        check_level(level)
         if level < 0.5:
             raise AnalysisError(
                 "an interval is asked for by its level",

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final, final
 import numpy as np
 import numpy.typing as npt
 
+from dpgram.analysis.asked import quantile
 from dpgram.analysis.design import Design, build_design
 from dpgram.analysis.estimand import Kind, each_once
 from dpgram.analysis.formulas import asked_question
@@ -70,9 +71,7 @@ class Change:
         >>> low < high
         True
         """
-        from scipy.special import ndtri
-
-        reach = float(ndtri(0.5 + 0.5 * level)) * self.std_error
+        reach = quantile(level) * self.std_error
         return self.estimate - reach, self.estimate + reach
 
     def lines(self) -> list[str]:

@@ -191,7 +191,7 @@ def test_it_fits_a_terminal(release: Release) -> None:
 def test_refusals(release: Release) -> None:
     with pytest.raises(AnalysisError, match="no column 'height'"):
         describe(release)["height"]
-    with pytest.raises(AnalysisError, match="is a probability"):
+    with pytest.raises(AnalysisError, match="must be a probability"):
         describe(release, level=95)
     with pytest.raises(AnalysisError, match="list of column names"):
         describe(release, "age")

@@ -257,5 +257,5 @@ def test_mistakes_are_told(made: tuple[Schema, dict[str, np.ndarray], pd.DataFra
         iv(moments, "y", "x", ["x"])
     with pytest.raises(AnalysisError, match="fewer instruments"):
         iv(exact_moments(*made[:2]), "y", ["x1", "x2"], ["z1"])
-    with pytest.raises(AnalysisError, match="is a probability"):
+    with pytest.raises(AnalysisError, match="must be a probability"):
         iv(moments, "y", "x", "z").conf_int(95)
