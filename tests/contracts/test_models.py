@@ -263,7 +263,7 @@ class TestDeclarations:
         ("model", "said"),
         [
             (lambda: dg.logistic("y"), "more than two values"),
-            (lambda: dg.logistic("g"), "no target as a whole"),
+            (lambda: dg.logistic("g"), "cannot be a target as a whole"),
             (lambda: dg.linear("z"), "no column 'z'"),
             (lambda: dg.linear("y", ["x", "z"]), "no column 'z'"),
             (lambda: dg.linear("y", ["x", "x"]), "twice"),
@@ -272,8 +272,8 @@ class TestDeclarations:
             (lambda: dg.linear("o"), "no bounds"),
             (lambda: dg.logistic("b", ["o"]), "no bounds"),
             (lambda: dg.logistic("b", ["c"]), "no levels"),
-            (lambda: dg.poisson("b"), "no column of counts"),
-            (lambda: dg.poisson("y"), "no column of counts"),
+            (lambda: dg.poisson("b"), "not a column of counts"),
+            (lambda: dg.poisson("y"), "not a column of counts"),
             (lambda: dg.linear("x*y"), "computed from other columns"),
         ],
     )

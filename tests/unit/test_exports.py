@@ -67,7 +67,7 @@ def test_levels_that_follow_from_others_are_left_out() -> None:
         ("age", {}, "must be a list"),
         (["(constant)"], {}, "constant column"),
         (["smoker=no"], {}, "no columns are left"),
-        (None, {"age": "x"}, "no categorical column"),
+        (None, {"age": "x"}, "not a categorical column"),
         (None, {"smoker": "maybe"}, "no level"),
     ],
 )

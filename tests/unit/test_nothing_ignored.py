@@ -87,7 +87,7 @@ def unread() -> Iterator[Any]:
     [
         ({"note": "\ud800"}, "a note is not usable"),
         ({"note": 123}, "a note is not usable"),
-        ({"report": "x.html"}, "report is a function"),
+        ({"report": "x.html"}, "report must be a function"),
         ({"epsilon": 10**400}, "epsilon must be a positive number"),
         ({"delta": 10**400}, "delta must be a small probability"),
         ({"rows": dg.Rows(radius=10**400)}, "the clip radius is out of range"),

@@ -276,6 +276,6 @@ class TestOldMoments:
         table = pa.table({"v": pa.array([NAIVE.replace(year=year)], pa.timestamp("s")), "n": [1.0]})
         orc.write_table(table, tmp_path / "a.orc")
         data = ds.dataset(tmp_path / "a.orc", format="orc")
-        with pytest.raises(SourceError, match="'v' of the Arrow dataset holds moments"):
+        with pytest.raises(SourceError, match="'v' of the Arrow dataset holds timestamps"):
             gram(data, self.DATES)
         assert gram(data, dg.Schema(dg.numeric("n", 0, 3))).counts.rows_used == 1

@@ -60,7 +60,7 @@ def error_bound(
 ) -> ErrorBound:
     """Both bounds; λ = `ridge` acts on every coordinate, the intercept's included, and is E‖N‖ by default."""
     if not 0.0 < confidence < 1.0:
-        raise AnalysisError("a confidence is a probability", got=confidence, limit="0 < confidence < 1")
+        raise AnalysisError("confidence must be a probability", got=confidence, limit="0 < confidence < 1")
     basis = orthonormal(moments.project(design.vectors))
     target = moments.project(design.target_vector)
     gram = moments.consistent_gram

@@ -47,7 +47,7 @@ def hypotheses(design: Design, asked: Asked) -> Hypotheses:
     matrix = np.atleast_2d(np.asarray(asked, dtype=np.float64))
     if matrix.ndim != 2 or matrix.shape[1] != len(design.terms) or not np.isfinite(matrix).all():
         raise AnalysisError(
-            "a hypothesis is a text, or a matrix with a column for each coefficient",
+            "a hypothesis must be text, or a matrix with a column for each coefficient",
             got=f"shape {matrix.shape}",
             limit=f"{len(design.terms)} columns: {', '.join(design.names[:20])}",
         )

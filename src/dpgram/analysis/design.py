@@ -398,7 +398,7 @@ def _references(
         group = next((column for column in groups if column.name == name), None)
         if group is None:
             raise AnalysisError(
-                f"{name!r} has no reference level: it is no categorical feature of this regression"
+                f"{name!r} has no reference level: it is not a categorical feature of this regression"
             )
         if level not in group.group_levels:
             raise AnalysisError(f"{name!r} has no level {level!r}", limit=", ".join(group.group_levels[:20]))

@@ -166,7 +166,7 @@ def within(
     for name in groups:
         if name not in declared or not declared[name].group_levels:
             raise AnalysisError(
-                f"{name!r} is no categorical column of this release",
+                f"{name!r} is not a categorical column of this release",
                 remedy=f"Effects within groups need the group to be declared: categorical({name!r}, [...])",
             )
     if not on or isinstance(on, str):

@@ -274,7 +274,7 @@ def _refuse_shared_noise(releases: Sequence[Document | Moments]) -> None:
     every = [part.series for part in parts if part is not None]
     if len(set(every)) < len(every):
         raise AnalysisError(
-            "two of the releases are windows of one series, whose noises go together",
+            "two of the releases are windows of one series, whose noise is correlated",
             remedy="Ask the series for the window that holds both: series.window(first, last)",
         )
 

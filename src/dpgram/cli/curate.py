@@ -493,7 +493,7 @@ def given_delta(delta: float | None) -> float:
 def refuse_unclear_payment(ledger: Path | None, *, no_ledger: bool) -> None:
     if (ledger is None) == (not no_ledger):
         raise DpgramError(
-            "either a ledger pays, or it is said that none does",
+            "it is not clear whether a ledger pays",
             got="neither --ledger nor --no-ledger" if ledger is None else "both --ledger and --no-ledger",
             remedy="Give --ledger FILE (make one with: dpgram ledger create), or --no-ledger: then nothing "
             "keeps count of what this data set has spent",

@@ -55,7 +55,7 @@ def run(
         return
     if not yes and (as_json or not sys.stdin.isatty()):
         raise JobError(
-            "a person decides before anything is spent, and nobody can be asked here",
+            "a person must agree before anything is spent, and there is nobody to ask here",
             remedy="Look at dpgram run --dry-run first, then add --yes",
         )
 

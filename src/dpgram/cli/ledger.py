@@ -159,7 +159,7 @@ def plan_releases(
     count = _how_many(releases, per_year, years)
     if (each_epsilon is None) == (total_epsilon is None):
         raise DpgramError(
-            "either the size of each release is known, or that of the budget",
+            "give the size of each release or that of the budget",
             got="neither" if each_epsilon is None else "both",
             remedy="Give --each-epsilon 0.3, or --total-epsilon 3",
         )

@@ -65,7 +65,7 @@ def _number(said: str, text: str) -> tuple[str, float]:
         return name, NUMBERS[name](value)
     except (KeyError, ValueError):
         raise OptionsError(
-            "behind the columns of --model stand share, steps or limit, each with a number",
+            "after its columns --model takes share, steps or limit, each with a number",
             got=f"{said.strip()!r} in {text!r}",
             remedy="Write ;share=0.2",
         ) from None

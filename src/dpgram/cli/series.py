@@ -184,7 +184,7 @@ def publish(
 
     if empty == bool(data):
         raise DpgramError(
-            "a period has a table, or it is said that it has no rows",
+            "it is not clear whether the period has rows",
             got="both DATA and --empty" if data else "neither DATA nor --empty",
             remedy="Name the files of the period, or give --empty",
         )

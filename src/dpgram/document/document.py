@@ -130,7 +130,7 @@ class Document(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, di
             )
         if (self.public_rows is None) != (self.adjacency == "add-remove"):
             raise ReleaseError(
-                "a row count belongs into a release under replace-one, and only there", got=self.adjacency
+                "a row count belongs in a release under replace-one, and only there", got=self.adjacency
             )
         if mechanism_of(self) is None:
             raise ReleaseError(
@@ -140,7 +140,7 @@ class Document(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, di
             )
         if not consistent_unit_group_block(self):
             raise ReleaseError(
-                "the unit, group, block and relation of this release contradict each other", remedy=DAMAGED
+                "the unit, group, block and adjacency of this release contradict each other", remedy=DAMAGED
             )
         if (self.learnt is not None and self.measurements is not None) or not consistent(self):
             raise ReleaseError("what was measured contradicts the schema or itself", remedy=DAMAGED)

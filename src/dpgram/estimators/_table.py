@@ -184,7 +184,7 @@ def _as_array(what: str, X: Any) -> npt.NDArray[Any]:
         array = None
     # Outside the handler, so that a message with a value is not kept as a context either.
     if array is None:
-        raise ValueError(f"{what} is no array: give rows of equal length, or a data frame")
+        raise ValueError(f"{what} is not an array: give rows of equal length, or a data frame")
     return array
 
 

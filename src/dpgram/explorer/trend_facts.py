@@ -37,7 +37,7 @@ def trend_facts(
     """Of the windows in `offered_windows`; `lines` are the cells of Y_t."""
     part = windows[0].series
     if part is None:
-        raise TypeError("these are no windows of a series")
+        raise TypeError("these are not windows of a series")
     texts: dict[str, int] = {}
     total = window_weights(1, len(lines), periods=part.periods, bits=part.bits)
     return {
@@ -60,7 +60,7 @@ def _windows(windows: Sequence[Document], texts: dict[str, int]) -> Iterator[dic
     for release in windows:
         moments, part = Moments.of(release), release.series
         if part is None:
-            raise TypeError("this is no window of a series")
+            raise TypeError("this is not a window of a series")
         yield {
             "ends": [part.first, part.last],
             "name": str(part),

@@ -203,7 +203,7 @@ def _references(moments: Moments, asked: Mapping[str, str]) -> dict[str, str]:
     groups = {column.name: column for column in moments.schema.columns if column.group_levels}
     for name, level in asked.items():
         if name not in groups:
-            raise AnalysisError(f"{name!r} has no reference level: it is no categorical column")
+            raise AnalysisError(f"{name!r} has no reference level: it is not a categorical column")
         if level not in groups[name].group_levels:
             raise AnalysisError(
                 f"{name!r} has no level {level!r}", limit=", ".join(groups[name].group_levels[:20])

@@ -83,7 +83,7 @@ def _schema(form: Mapping[str, Any], folder: Path) -> Schema:
         return Schema.from_dict({**inline, **layout})
     if inline or layout:
         raise JobError(
-            f"{min([*inline, *layout])!r} belongs into the schema file, where there is one",
+            f"{min([*inline, *layout])!r} belongs in the schema file, where there is one",
             remedy=f"Write it into {file}",
         )
     return Schema.from_file(folder / file)

@@ -74,7 +74,7 @@ class Growing:
         others = self.departures(job) if self.file.exists() else []
         if others:
             raise JobError(
-                f"the series {self.file} was created otherwise",
+                f"the series {self.file} was created with other terms",
                 got="; ".join(others),
                 remedy="What a series is cannot be changed: write what it was created with, or name another",
             )

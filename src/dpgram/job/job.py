@@ -426,7 +426,7 @@ class Job:
             try:
                 release = load(part.release)
             except ReleaseError as problem:
-                raise taken(part.release, "a file that is no release") from problem
+                raise taken(part.release, "not a release") from problem
             others = self._departures(release, book)
             if others:
                 raise taken(part.release, f"a release of another job: {'; '.join(others)}")

@@ -44,7 +44,7 @@ class WishartFamily(Mechanism):
         """What was asked for, refused where the number of columns makes it too little."""
         if self.degrees is not None and self.degrees < least:
             raise MechanismError(
-                f"so few degrees of freedom are not enough for {self.name}",
+                f"too few degrees of freedom for {self.name}",
                 got=self.degrees,
                 limit=f"{least} ≤ degrees ≤ {DEGREES_AT_MOST:g}",
                 remedy="Give more degrees, or leave them out to have them chosen.",

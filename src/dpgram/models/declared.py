@@ -157,7 +157,7 @@ def _declared(
     family: Family, target: object, on: object, share: object, steps: object, limit: object = None
 ) -> Model:
     if not isinstance(target, str) or not target:
-        raise SchemaError(f"{family}: the target is the name of a column", got=repr(target)[:100])
+        raise SchemaError(f"{family}: the target must be the name of a column", got=repr(target)[:100])
     named = f"{family}({target!r})"
     if isinstance(on, str) or not (on is None or isinstance(on, Sequence)):
         raise SchemaError(
@@ -168,7 +168,7 @@ def _declared(
         part = real(share)
         if part is None or not LEAST_SHARE <= part < 1.0:
             raise GuaranteeError(
-                f"{named}: share is a part of the budget",
+                f"{named}: share must be a part of the budget",
                 got=repr(share if part is None else part),
                 limit=f"{LEAST_SHARE:g} ≤ share < 1",
             )
@@ -182,7 +182,7 @@ def _declared(
         reach = real(limit)
         if reach is None or not LEAST_LIMIT <= reach <= MOST_LIMIT:
             raise GuaranteeError(
-                f"{named}: limit is a number of deviations",
+                f"{named}: limit must be a number of deviations",
                 got=repr(limit if reach is None else reach),
                 limit=f"{LEAST_LIMIT:g} to {MOST_LIMIT:g}",
             )
@@ -197,7 +197,7 @@ def checked_models(models: object, schema: Schema, *, left: float = 1.0) -> tupl
     """
     if not isinstance(models, Sequence) or not all(isinstance(each, Model) for each in models):
         raise SchemaError(
-            "models is a list of declared models",
+            "models must be a list of declared models",
             got=repr(models)[:100],
             remedy='Write models=[dg.linear("cost"), dg.logistic("readmitted")]',
         )
@@ -243,7 +243,7 @@ def _checked(model: Model, schema: Schema) -> Model:
     if len(encoded) > 1:
         example = encoded[-1].name
         raise SchemaError(
-            f"{model.words}: a column of levels is no target as a whole",
+            f"{model.words}: a column of levels cannot be a target as a whole",
             remedy=f"Name one level, such as {example!r}",
         )
     _refuse_target(model, encoded[0])
@@ -260,7 +260,7 @@ def _refuse_target(model: Model, target: EncodedColumn) -> None:
         )
     if model.family == "poisson" and not (number and target.centre >= (1.0 - 1e-12) * target.half_width):
         raise SchemaError(
-            f"{model.words}: the target is no column of counts",
+            f"{model.words}: the target is not a column of counts",
             remedy="Name a numeric column whose bounds begin at 0 or above: numeric('visits', 0, 100)",
         )
     if not (number or two_valued):

@@ -251,7 +251,7 @@ def published(
     """The releases of a request. Until the block ends they are safe beside the ledger: save them in it."""
     if report is not None and not callable(report):
         raise OptionsError(
-            "report is a function, which receives what the curator may know",
+            "report must be a function, which receives what the curator may know",
             got=repr(report)[:100],
             remedy="Write report=print, say; a report to read is made by release.report(path)",
         )

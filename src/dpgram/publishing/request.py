@@ -243,7 +243,7 @@ def check_rows(rows: object) -> None:
     """Refuse what does not say how rows count, first of all a number, which is meant as a guess."""
     if not isinstance(rows, Rows):
         raise SchemaError(
-            "rows says who is protected and how rows count",
+            "rows must be a Rows, which says who is protected and how rows count",
             got=repr(rows)[:100],
             remedy="Write rows=Rows(expected=10_000) for a guess of their number, or Rows(unit='id')",
         )

@@ -130,7 +130,7 @@ def budget_split(
     """
     if not isinstance(adaptive, bool | Adaptive):
         raise GuaranteeError(
-            "adaptive says what is measured before the matrix",
+            "adaptive must say what is measured before the matrix",
             got=shown(adaptive),
             limit="True, False or Adaptive(bounds=…, levels=…, histograms=…, first=…, clip=…)",
         )
@@ -163,7 +163,9 @@ def budget_split(
     loss_at_most = real(shares.loss_at_most)
     if loss_at_most is None or not 0.0 < loss_at_most <= 1.0:
         raise GuaranteeError(
-            "loss_at_most is a part of all rows", got=shown(shares.loss_at_most), limit="0 < loss_at_most ≤ 1"
+            "loss_at_most must be a part of all rows",
+            got=shown(shares.loss_at_most),
+            limit="0 < loss_at_most ≤ 1",
         )
     asked = BudgetSplit(
         bounds=bounds if schema.unbounded else 0.0,
@@ -193,7 +195,7 @@ def _share(what: str, value: float) -> float:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not (value == 0.0 or LEAST_SHARE <= value < 1.0):
         raise GuaranteeError(
-            f"Adaptive({what}=…) is a share of the budget",
+            f"Adaptive({what}=…) must be a share of the budget",
             got=shown(value),
             limit=f"0, or between {LEAST_SHARE:g} and 1",
             remedy="Try 0.2",

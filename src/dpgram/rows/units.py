@@ -79,7 +79,7 @@ def _read(cells: pa.Array, column: str) -> pa.LargeStringArray:
 
 def _no_ids(column: str, got: str) -> SourceError:
     return SourceError(
-        f"column {column!r} cannot tell units apart: values of its type are no ids",
+        f"column {column!r} cannot tell units apart: values of its type cannot be ids",
         got=got,
         limit="text, integers, floats, booleans, dates, timestamps, decimals, UUIDs or bytes",
         remedy="Convert the column first",

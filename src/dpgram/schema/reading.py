@@ -119,7 +119,8 @@ class Reading:
         for text in (self.prefix, self.suffix):
             if text is not None and (not text.strip() or len(text) > LONGEST_WORD or re.search(r"\d", text)):
                 raise SchemaError(
-                    "what stands before or after a number is short text without digits", got=repr(text)[:100]
+                    "what stands before or after a number must be short text without digits",
+                    got=repr(text)[:100],
                 )
         if self.case not in (None, "lower", "upper"):
             raise SchemaError("`case` is unknown", got=repr(self.case), limit='"lower" or "upper"')
@@ -228,7 +229,7 @@ def _word(what: str, word: object) -> str:
     if isinstance(word, Real) and float(word) == float(word):
         number = float(word)
         return str(int(number)) if number.is_integer() and abs(number) < 2**53 else repr(number)
-    raise SchemaError(f"`{what}` is a list of words and numbers", got=repr(word)[:100])
+    raise SchemaError(f"`{what}` must be a list of words and numbers", got=repr(word)[:100])
 
 
 _READERS: Final[Mapping[str, Callable[[str, object], Any]]] = {
@@ -268,7 +269,7 @@ def _check_format(text: str) -> None:
     day = {"j"} <= known or ("d" in known and known & {"m", "b", "B"})
     if not (known & {"Y", "y"} and day) or len(found) > len(known):
         raise SchemaError(
-            "a date format names year, month and day, each once",
+            "a date format must name year, month and day, each once",
             got=repr(text)[:100],
             remedy='Write it as "%d/%m/%Y"; a column of years alone is a number and needs no format',
         )
@@ -338,7 +339,7 @@ class FileLayout:
             or separator in '"\r\n.-+'
         ):
             raise SchemaError(
-                "the separator of cells is one sign that stands in no number",
+                "the separator of cells must be one character that no number contains",
                 got=repr(separator)[:100],
                 limit='"," ";" "|" or a tab, "\\t"',
             )

@@ -443,7 +443,7 @@ def _sums_of_products(
 def _checked_blocks(blocks: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...]:
     if isinstance(blocks, str) or len(blocks) < 2 or any(isinstance(names, str) for names in blocks):
         raise SchemaError(
-            "blocks are two or more lists of column names",
+            "blocks must be two or more lists of column names",
             got=repr(blocks)[:100],
             remedy='Write blocks=[["a", "b"], ["a", "c"]]',
         )

@@ -330,7 +330,7 @@ def _finish(path: Path, stream: Stream) -> None:
 def _refuse_beyond(stream: Stream, number: int) -> None:
     if number > stream.head.periods:
         raise OptionsError(
-            "the horizon of this series is over: its charge was for so many periods",
+            "this series has reached its horizon: no further period was paid for",
             limit=f"{stream.head.periods} periods",
             remedy="Create a new series, which is charged anew",
         )
@@ -426,7 +426,7 @@ def _refuse_overtaken(path: Path, stream: Stream) -> None:
         public.seek(stream.size)
         if any(b"\n" in part for part in iter(lambda: public.read(1 << 20), b"")):
             raise DpgramError(
-                f"{path.name} has got another period meanwhile",
+                f"{path.name} was given another period meanwhile",
                 remedy="Keep one curator's file, and try again",
             )
 

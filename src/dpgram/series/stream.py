@@ -509,7 +509,7 @@ def _lines(stream: BinaryIO, path: Path) -> Iterator[bytes]:
     while line := stream.readline(LARGEST_FILE + 1):
         if len(line) > LARGEST_FILE:
             raise ReleaseError(
-                f"{path} is no series: one of its lines is too large",
+                f"{path} is not a series: one of its lines is too large",
                 limit=f"{LARGEST_FILE:,} bytes",
                 remedy="Ask the curator for the original file",
             )

@@ -178,7 +178,7 @@ def _refuse_guessed_types(fragment: Any, schema: pa.Schema, request: Request) ->
 
 def _refuse_moments(fragment: Any, request: Request) -> None:
     """Moments of old types, which a dataset reads in nanoseconds: they wrap around, or stop the reading."""
-    remedy = "Give the files themselves, or write them again as Parquet with moments as TIMESTAMP"
+    remedy = "Give the files themselves, or write them again as Parquet, with the type TIMESTAMP"
     found = type(getattr(fragment, "format", None)).__name__
     if found == "ParquetFileFormat":
         refuse_int96(fragment.metadata, request.columns, WHERE, remedy)
@@ -187,9 +187,9 @@ def _refuse_moments(fragment: Any, request: Request) -> None:
     for field in fragment.physical_schema:
         if field.name in request.columns and pa.types.is_timestamp(field.type):
             raise SourceError(
-                f"column {field.name!r} of {WHERE} holds moments that Arrow may not be able to read",
+                f"column {field.name!r} of {WHERE} holds timestamps that Arrow may not be able to read",
                 got="an ORC file",
-                limit="moments in Parquet or Feather files; in ORC files numbers, text, days",
+                limit="timestamps in Parquet or Feather files; in ORC files numbers, text, dates",
                 remedy=remedy,
             )
 

@@ -244,7 +244,7 @@ def _check_dtype(dtype: np.dtype[Any], where: str) -> None:
         )
     if dtype.kind == "M" and np.datetime_data(dtype)[1] != 1:
         raise SourceError(
-            f"{where} counts moments in steps that Arrow does not have",
+            f"{where} counts timestamps in steps that Arrow does not have",
             got=f"{dtype}",
             limit="steps of one unit",
             remedy="Convert it before, for example by .astype('datetime64[us]').",

@@ -131,7 +131,7 @@ def refuse_int96(metadata: pq.FileMetaData, names: Iterable[str], where: str, re
     for name in names:
         if name in old:
             raise SourceError(
-                f"column {name!r} of {where} holds moments in a type that no other one can hold in full",
+                f"column {name!r} of {where} holds timestamps in a type that no other one can hold in full",
                 got="INT96",
                 limit="TIMESTAMP",
                 remedy=remedy,

@@ -93,7 +93,7 @@ def test_what_was_not_declared_is_told() -> None:
     moments = exact_moments(SCHEMA, table(0))
     with pytest.raises(AnalysisError, match=r"dg.product\('treated', 'x'\)"):
         did(moments, "y", "treated", "x")
-    with pytest.raises(AnalysisError, match="no categorical column"):
+    with pytest.raises(AnalysisError, match="not a categorical column"):
         within(moments, "y", ["x"], "treated")
     with pytest.raises(AnalysisError, match="list of at least one"):
         within(moments, "y", "x", "site")

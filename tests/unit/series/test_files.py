@@ -173,7 +173,7 @@ class TestNoSecondNoise:
             return honest(*arguments, **options)
 
         monkeypatch.setattr(_curate, "drawn_period", meanwhile)
-        with pytest.raises(DpgramError, match="has got another period meanwhile"):
+        with pytest.raises(DpgramError, match="was given another period meanwhile"):
             published(series, people(50, 50), "m2")
         assert len(drawn) == 2
         assert Stream.read(series.path).labels == ("m1", "m2")

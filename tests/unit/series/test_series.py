@@ -552,7 +552,7 @@ class TestRepeats:
 
     def test_the_horizon_ends(self, tmp_path: Path) -> None:
         series = seeded(tmp_path / "a.series", [people(0, 50), people(50, 50)], periods=2)
-        with pytest.raises(OptionsError, match="horizon of this series is over"):
+        with pytest.raises(OptionsError, match="this series has reached its horizon"):
             series.publish(people(100, 50), "m3")
 
     def test_restored_from_kept_tables(self, tmp_path: Path) -> None:

@@ -403,7 +403,7 @@ class Ledger:
         relation = _relation(adjacency).name
         if relation != self.adjacency:
             raise LedgerError(
-                f"the ledger {self.name!r} counts {self.adjacency} neighbours; costs under another relation "
+                f"the ledger {self.name!r} counts {self.adjacency} neighbours; costs under another adjacency "
                 "cannot be added to it",
                 got=f"adjacency = {relation!r}",
                 limit=f"adjacency = {self.adjacency!r}",
