@@ -137,7 +137,7 @@ def pool(
     >>> pooled.used, round(pooled.heterogeneity_p_value, 2)
     (2, 0.81)
     """
-    _refuse_shared_noise(releases)
+    _refuse_repeated(releases)
     found = _inferences(releases, target, on, kind=kind, intercept=intercept, reference=reference)
     trusted = [one for one in found if one.refusal is None and one.trusted.all()]
     if not trusted:
@@ -187,6 +187,7 @@ def compare(
     >>> round(found.joint.pvalue, 2)
     0.81
     """
+    _refuse_same([first, second])
     every = _inferences([first, second], target, on, kind=kind, intercept=intercept, reference=reference)
     for found in every:
         if found.refusal is not None:
@@ -268,10 +269,22 @@ def _chosen(every: tuple[str, ...], names: tuple[str, ...]) -> Matrix:
     return np.eye(len(every))[[every.index(name) for name in names]]
 
 
-def _refuse_shared_noise(releases: Sequence[Document | Moments]) -> None:
-    """Windows of one series have noise in common: adding them up would count it as if they had not."""
-    parts = [one.series for one in releases if not isinstance(one, Moments)]
-    every = [part.series for part in parts if part is not None]
+def _refuse_same(releases: Sequence[Document | Moments]) -> list[Document]:
+    """The rows of a release that is given twice would count twice."""
+    if isinstance(releases, Mapping):
+        raise AnalysisError("releases are put together as a list", got="a dict", remedy="Give its .values()")
+    documents = [one for one in releases if not isinstance(one, Moments)]
+    if len({one.digest for one in documents}) < len(documents):
+        raise AnalysisError(
+            "the same release is given twice, and its rows would count twice", remedy="Give it once"
+        )
+    return documents
+
+
+def _refuse_repeated(releases: Sequence[Document | Moments]) -> None:
+    """Nor must noise that several of them have in common count as if they had not."""
+    documents = _refuse_same(releases)
+    every = [one.series.series for one in documents if one.series is not None]
     if len(set(every)) < len(every):
         raise AnalysisError(
             "two of the releases are windows of one series, whose noise is correlated",
@@ -287,7 +300,7 @@ def union(releases: Sequence[Document | Moments]) -> Moments:
     >>> round(both.rows), regress(both, "charges", ["age"]).names
     (40015, ('(intercept)', 'age'))
     """
-    _refuse_shared_noise(releases)
+    _refuse_repeated(releases)
     every = [_with_added_noise(one) for one in _same_coordinates(_same_schema(releases))]
     public = [one.public_rows for one in every if one.public_rows is not None]
     return replace(
@@ -311,7 +324,7 @@ def average(releases: Sequence[Document | Moments]) -> Moments:
     >>> round(both.noise.diagonal_sd / average([first]).noise.diagonal_sd, 2)
     0.71
     """
-    _refuse_shared_noise(releases)
+    _refuse_repeated(releases)
     every = [_with_added_noise(one) for one in _same_coordinates(_same_schema(releases))]
     if len({one.radius for one in every}) > 1:
         raise AnalysisError(

@@ -208,4 +208,4 @@ class TestLearntBounds:
         both = union([fixed, Moments.of(learnt)])
         assert regress(both, "charges", ["age"]).inference().refusal is not None
         with pytest.raises(AnalysisError, match="learnt"):
-            pool([learnt, learnt], "charges", ["age"])
+            pool([learnt, Moments.of(learnt)], "charges", ["age"])

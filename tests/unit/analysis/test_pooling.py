@@ -16,6 +16,7 @@ from dpgram.analysis.regress import regress
 from dpgram.errors import AnalysisError
 from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import publish_with
+from dpgram.release import Release
 from dpgram.schema import Schema, numeric
 
 SCHEMA = insurance_schema()
@@ -140,6 +141,21 @@ def test_a_comparison_has_the_cautions_of_its_releases() -> None:
     assert found.difference.cautions
     assert all(caution in " ".join(str(found).split()) for caution in found.difference.cautions)
     assert max(map(len, str(found).splitlines())) <= 80
+
+
+def test_a_release_is_given_once_and_releases_as_a_list() -> None:
+    """Its rows counted twice, so that intervals were too narrow by √2; a dict was a traceback."""
+    (one,) = publish_with(
+        insurance(3000), SCHEMA, entropy=SeededEntropy(0), epsilon=4.0, delta=1e-6, progress=False
+    )
+    for ask in (lambda r: pool(r, "charges", ["age"]), union, average):
+        with pytest.raises(AnalysisError, match="same release is given twice"):
+            ask([one, Release.from_json(one.to_json())])
+        with pytest.raises(AnalysisError, match=r"as a list; got a dict. Give its .values\(\)"):
+            ask({"north": one, "south": one})
+        ask([one])
+    with pytest.raises(AnalysisError, match="same release is given twice"):
+        compare(one, one, "charges", ["age"])
 
 
 def test_union_is_the_release_of_all_rows() -> None:
