@@ -20,6 +20,9 @@ from dpgram.errors import AnalysisError, MissingExtra
 from dpgram.schema import Schema
 
 CURVES: Final = ("poly", "bs", "cr", "cs", "cc")
+QUOTED: Final = re.compile(r"([`'\"]).*?\1")
+EVERY_OTHER: Final = re.compile(r"(?<!\w)\.(?!\w)")
+"""The dot that stands for all columns but the target; not that of a name or a number."""
 
 
 @final
@@ -126,12 +129,13 @@ def _question(schema: Schema, text: str) -> Question:
             intercept = intercept or term == ["1"]
         else:
             on.append(asked.column(term))
-    own = schema.encoded[schema.indices(target)[0]].source
-    made = {name for column in schema.columns if own in column.factors for name in column.encoded_names}
-    made |= {column.name for column in schema.columns if own in column.factors}
-    kept = [name for name in on if name != own and not ("." in text and name in made)]
+    if EVERY_OTHER.search(QUOTED.sub("", text)):
+        own = schema.encoded[schema.indices(target)[0]].source
+        made = {name for column in schema.columns if own in column.factors for name in column.encoded_names}
+        made |= {own, *(column.name for column in schema.columns if own in column.factors)}
+        on = [name for name in on if name not in made]
     return Question(
-        target=target, on=tuple(dict.fromkeys(kept)), intercept=intercept, reference=asked.references
+        target=target, on=tuple(dict.fromkeys(on)), intercept=intercept, reference=asked.references
     )
 
 

@@ -71,6 +71,19 @@ def test_what_a_formula_asks_for(
     assert (found.target, found.on, found.intercept, found.reference) == (target, on, intercept, reference)
 
 
+@pytest.mark.parametrize("formula", ["charges ~ age + charges", "`smoker=yes` ~ age + smoker"])
+def test_a_target_among_features_is_refused_as_in_a_list(formula: str) -> None:
+    """It was left out without a word; of a dot it is left out by what the dot means."""
+    with pytest.raises(AnalysisError, match="cannot be a feature: it belongs to the target"):
+        regress(MOMENTS, formula)
+
+
+def test_a_dot_in_a_name_or_a_number_is_none_for_every_column() -> None:
+    schema = Schema(numeric("a.b", 0, 1), numeric("c", 0, 1), product("a.b", "c"))
+    assert read_formula(schema, "`a.b` ~ `a.b`:c").on == ("a.b*c",)
+    assert read_formula(schema, "`a.b` ~ .").on == ("c",)
+
+
 def test_a_dot_is_every_other_column() -> None:
     found = read_formula(insurance_schema(derived=True), "age ~ .")
     assert found.on == ("bmi", "smoker", "active", "region", "charges")
