@@ -166,7 +166,8 @@ def _pieces(fit: Regression, level: float, kind: Kind) -> _Summary:
     title = f"Regression of {target}{told} from a private release"
     facts = [("fitted by", _method(fit)), rows_fact(fit.moments)]
     if inference.refusal is None:
-        facts += [("R²", _told(fit.rsquared_estimate, kind)), ("error sd", _error_sd(fit, kind))]
+        about = "" if fit.design.intercept else f"; about {number(fit.design.base)}, not about the mean"
+        facts += [("R²", _told(fit.rsquared_estimate, kind) + about), ("error sd", _error_sd(fit, kind))]
     for group, reference in fit.design.references.items():
         facts.append((f"{group}", f"compared with {reference!r}"))
     header, rows = _table(fit, inference, level)

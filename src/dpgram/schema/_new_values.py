@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,8 @@ from dpgram.errors import AnalysisError, shown
 from dpgram.schema.reading import Reading
 
 Floats = npt.NDArray[np.float64]
+MISSING: Final = ("nan", "NaN", "NaT", "<NA>")
+"""How cells that are missing are written, whatever library they are of."""
 
 
 def numbers(given: npt.NDArray[Any], name: str) -> Floats:
@@ -21,9 +23,9 @@ def numbers(given: npt.NDArray[Any], name: str) -> Floats:
 
 
 def truths(given: npt.NDArray[Any], name: str, reading: Reading) -> Floats:
-    """1 for true and 0 for false, by the words that the table's cells are read by; other numbers as such."""
+    """1 for true and 0 for false, by the words that the table's cells are read by; shares between as such."""
     if given.dtype.kind in "bfiu" and not reading.true:
-        return given.astype(np.float64)
+        return _shares(given.astype(np.float64), given, name, reading)
     found = np.empty(len(given))
     known: dict[tuple[type, str], bool | None] = {}
     for place, value in enumerate(given.tolist()):
@@ -34,14 +36,25 @@ def truths(given: npt.NDArray[Any], name: str, reading: Reading) -> Floats:
         try:
             found[place] = float(value if said is None else said)
         except (TypeError, ValueError):
-            true, false = reading.truth_words
-            raise AnalysisError(
-                f"the new rows' column {name!r} has a value that is neither true nor false",
-                got=shown(value),
-                limit=f"{', '.join(true)} for true; {', '.join(false)} for false",
-                remedy="Give one of these words, True or False, or 1 or 0",
-            ) from None
+            raise _neither(value, name, reading) from None
+    return _shares(found, given, name, reading)
+
+
+def _shares(found: Floats, given: npt.NDArray[Any], name: str, reading: Reading) -> Floats:
+    beyond = (found < 0.0) | (found > 1.0)
+    if beyond.any():
+        raise _neither(given.tolist()[beyond.argmax()], name, reading)
     return found
+
+
+def _neither(value: object, name: str, reading: Reading) -> AnalysisError:
+    true, false = reading.truth_words
+    return AnalysisError(
+        f"the new rows' column {name!r} has a value that is neither true nor false",
+        got=shown(value),
+        limit=f"{', '.join(true)} for true; {', '.join(false)} for false",
+        remedy="Give one of these words, True or False, or 1 or 0",
+    )
 
 
 def days(given: npt.NDArray[Any], name: str) -> Floats:
@@ -81,6 +94,13 @@ def levels(
     listed = frozenset(known)
     texts = []
     for value in given.tolist():
+        if value is None or (not isinstance(value, str) and str(value) in MISSING):
+            raise AnalysisError(
+                f"the new rows' column {name!r} has a missing cell",
+                got=shown(value),
+                limit=", ".join(known[:20]),
+                remedy="Leave such rows out, or give them a level",
+            )
         text = _level_text(value)
         if text not in listed and other is None:
             raise AnalysisError(

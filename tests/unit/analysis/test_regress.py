@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import statsmodels.api as sm
 from hypothesis import given, settings
@@ -17,7 +19,7 @@ from dpgram.analysis.moments import EncodedNoise, Moments
 from dpgram.analysis.regress import METHODS, regress
 from dpgram.errors import AnalysisError, SchemaError
 from dpgram.noise import MatrixLaplace, SymmetricGaussian
-from dpgram.schema import Schema, boolean, categorical, numeric
+from dpgram.schema import Schema, boolean, categorical, numeric, ordinal
 
 TABLE = insurance()
 N = len(TABLE["age"])
@@ -390,6 +392,26 @@ class TestNewRows:
     def test_shares_are_numbers_as_before(self) -> None:
         assert boolean("a").new_values(np.array([0.25])).tolist() == [0.25]
 
+    @pytest.mark.parametrize("value", [2, -1.0, 1.5])
+    def test_a_number_that_is_no_share_is_refused(self, value: float) -> None:
+        """It was as true as that many people."""
+        for values in (np.array([0, value]), np.array(["no", value], dtype=object)):
+            with pytest.raises(AnalysisError, match=f"neither true nor false; got {value!r}"):
+                boolean("a").new_values(values)
+
+    @pytest.mark.parametrize("value", [None, np.nan, pd.NA, pd.NaT, Decimal("NaN")])
+    def test_a_missing_cell_is_no_level(self, value: object) -> None:
+        """Where a level stands for all others, it was that one."""
+        for column in (
+            categorical("a", ["b", "c"], other="c"),
+            categorical("a", ["b"]),
+            ordinal("a", ["b", "c"]),
+        ):
+            with pytest.raises(AnalysisError, match="'a' has a missing cell"):
+                column.new_values(np.array(["b", value], dtype=object))
+        known = categorical("a", ["nan", "b"])
+        assert known.new_values(np.array(["nan", "b"])).tolist() == ["nan", "b"]
+
     @pytest.mark.parametrize("value", ["maybe", None, "ja"])
     def test_other_words_are_refused_with_those_that_are_read(self, value: object) -> None:
         with pytest.raises(AnalysisError, match=f"got {value!r}; limit: true, t, yes.* True or False"):
@@ -405,6 +427,19 @@ class TestNewRows:
     def test_what_was_got_is_said(self, column: Any, first: object, words: str) -> None:
         with pytest.raises(AnalysisError, match=words):
             column.new_values(np.array([first, "x"], dtype=object))
+
+
+def test_r_squared_without_an_intercept_says_what_it_is_about() -> None:
+    fit = regress(exact_moments(insurance_schema(), TABLE), "charges", ["age"], intercept=False)
+    share = 1.0 - np.square(TABLE["charges"] - fit.predict(TABLE)).sum() / np.square(TABLE["charges"]).sum()
+    assert fit.rsquared == pytest.approx(share, rel=1e-6)
+    assert "; about 0, not about the mean" in fit.summary()
+    schema = Schema(*insurance_schema().columns, constant=False)
+    fit = regress(exact_moments(schema, TABLE), "charges", ["age"], intercept=False)
+    apart = TABLE["charges"] - fit.design.base
+    share = 1.0 - np.square(TABLE["charges"] - fit.predict(TABLE)).sum() / np.square(apart).sum()
+    assert fit.rsquared == pytest.approx(share, rel=1e-6)
+    assert f"; about {fit.design.base:g}, not about the mean" in fit.summary()
 
 
 def test_intercept_only() -> None:
