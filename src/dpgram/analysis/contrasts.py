@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
 import numpy.typing as npt
@@ -21,10 +21,11 @@ from dpgram.analysis.inference import Inference
 from dpgram.analysis.labelled import LabelledVector
 from dpgram.analysis.moments import Moments
 from dpgram.document.terminal import escaped, in_lines
-from dpgram.errors import AnalysisError
+from dpgram.errors import AnalysisError, shown
 
 if TYPE_CHECKING:
     from dpgram.analysis._frames import Frame
+    from dpgram.schema import SourceColumn
 
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
@@ -215,9 +216,20 @@ def _point(moments: Moments, design: Design, needed: set[str], at: Mapping[str, 
         if column.source not in at:
             found[column.name] = _mean(moments, column.name)
             continue
-        (given, *_) = reading[column.source].new_values(np.atleast_1d(np.asarray(at[column.source])))
+        given = _one_value(reading[column.source], at[column.source])
         found[column.name] = float(given if column.level is None else given == column.level)
     return found
+
+
+def _one_value(column: SourceColumn, given: object) -> Any:
+    found = column.new_values(np.atleast_1d(np.asarray(given)))
+    if len(found) != 1 or found[0] != found[0]:
+        raise AnalysisError(
+            f"marginal effects are taken at one point: {column.name!r} needs one value",
+            got=shown(given),
+            remedy="Ask once for each point",
+        )
+    return found[0]
 
 
 def _mean(moments: Moments, name: str) -> float:

@@ -205,6 +205,10 @@ def test_marginal_effects_of_levels_depend_on_the_other_factor() -> None:
         assert dict(zip(one.names, one.effect, strict=True))["age"] == pytest.approx(slopes["yes"], rel=1e-9)
     with pytest.raises(AnalysisError, match="no influence"):
         fit.marginal_effects({"bmi": 20})
+    for several in ([40, 60], [], np.nan):  # all but the first were left out
+        with pytest.raises(AnalysisError, match="'age' needs one value"):
+            fit.marginal_effects({"age": several})
+    assert fit.marginal_effects({"age": [40]}).effect.tolist() == found.effect.tolist()
 
 
 def test_other_answers(tmp_path: Path) -> None:
