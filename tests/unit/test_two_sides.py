@@ -157,9 +157,9 @@ told["summary"] = len(fit.summary()) + len(fit._repr_html_()) + len(str(release)
 told["pca"] = release.pca(2).variances.tolist()
 told["partial"] = release.partial_correlation("age", "charges", ["bmi"]).estimate
 told["correlation"] = len(release.correlation().names)
-told["union"] = analysis.regress(analysis.union([release, release]), "charges", ["age"]).fitted_params["age"]
-told["pool"] = str(analysis.pool([release, release], "charges", ["age"]))
-told["compare"] = str(analysis.compare(release, release, "charges", ["age"]))
+told["union"] = analysis.regress(analysis.union([release]), "charges", ["age"]).fitted_params["age"]
+told["pool"] = str(analysis.pool([release, analysis.union([release])], "charges", ["age"]))
+told["compare"] = str(analysis.compare(release, analysis.union([release]), "charges", ["age"]))
 told["page"] = release.explore("python.html").stat().st_size
 told["report"] = release.report("python-report.html").stat().st_size
 rows = dg.Rows(expected=9000)

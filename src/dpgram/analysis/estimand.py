@@ -28,7 +28,7 @@ SYMMETRIC_ERRORS: Final = "errors are symmetric about the regression, as long ro
 """Else the clip would weigh errors of one sign down, and move coefficients."""
 DEVIATIONS_CAUTION: Final = (
     "rows far from the others count less in deviations; means, shares and counts come from histograms, in "
-    "which all rows count alike"
+    "which they do not"
 )
 INFLUENCE: Final[Mapping[Answer, tuple[str, str]]] = {
     "regression": (

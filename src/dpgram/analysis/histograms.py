@@ -6,7 +6,9 @@ ratios; to first order
 
     Var mean = s²·Σ(x_k − mean)²/n² + (variance of the column)/n,
 
-the noise of the counts and, for the population, the sampling error. A clip of rows does not touch them.
+the noise of the counts and, for the population, the sampling error. A clip of rows does not touch them. Rows
+with survey weights v ≤ m count v, and the sampling variance of a mean is (variance of the column)·Σv²/(Σv)²,
+where Σv² is not known but is at most m·Σv: so n is Σv/m there, and intervals tend to be too wide.
 """
 
 from __future__ import annotations
@@ -70,6 +72,8 @@ class Histogram:
     """Rows whose value is missing, unreadable (or of no declared level), below the bounds and above them."""
     noise_sd: float
     """The standard deviation of the noise on each of these numbers, in rows."""
+    at_most: float = 1.0
+    """What one row may count: the largest survey weight."""
 
     @property
     def numbers(self) -> bool:
@@ -97,7 +101,7 @@ class Histogram:
         gradient = -np.full(len(self.counts), part)
         gradient[place] += 1.0
         noise = self.noise_sd * float(np.linalg.norm(gradient)) / total
-        sampling = math.sqrt(part * (1.0 - part) / total) if kind == "population" else 0.0
+        sampling = math.sqrt(part * (1.0 - part) * self.at_most / total) if kind == "population" else 0.0
         return Measured(estimate=part, std_error=math.hypot(noise, sampling))
 
     def mean(self, kind: Kind = "population") -> Measured:
@@ -112,7 +116,7 @@ class Histogram:
         total = max(float(cells.sum()), 1.0)
         place = min(max(float(cells @ places) / total, 0.0), 1.0)
         noise = self.noise_sd * self._span * float(np.linalg.norm(places - place)) / total
-        sampling = self.deviation() / math.sqrt(total) if kind == "population" else 0.0
+        sampling = self.deviation() * math.sqrt(self.at_most / total) if kind == "population" else 0.0
         estimate = float(self.values[0]) + self._span * place
         return Measured(estimate=estimate, std_error=math.hypot(noise, sampling))
 
@@ -242,4 +246,5 @@ def _histogram(
         counts=counts * scale,
         lost=dict(zip(LOSSES, lost, strict=False)),
         noise_sd=deviation,
+        at_most=scale,
     )

@@ -272,6 +272,7 @@ def test_repr_fits_on_one_screen_however_many_columns_there_are() -> None:
     table |= {"g": draw.choice(levels, 40_000), "b": draw.random(40_000) < 0.5}
     schema = Schema(*(numeric(f"x{i}", -1, 1) for i in range(50)), categorical("g", levels), boolean("b"))
     release = publish(table, schema, epsilon=10.0, delta=1e-6, mechanism="gaussian")
+    other = publish(table, schema, epsilon=10.0, delta=1e-6, mechanism="gaussian")
     fit = release.regress("x0")
     values = [
         release, schema, Moments.of(release), fit, fit.params, fit.bse, fit.vif, fit.cov_params(),
@@ -280,7 +281,7 @@ def test_repr_fits_on_one_screen_however_many_columns_there_are() -> None:
         release.covariance(), release.within("x0", ["x1"], "g"), release.discriminant("b", ["x1"]),
         release.iv("x0", "x1", "x2"), release.iv("x0", "x1", "x2").anderson_rubin(),
         release.lasso_path("x0"), fit.t_test("x1 - x2 = 0"), fit.f_test("g"), fit.rsquared_estimate(),
-        dg.pool([release, release], "x0", ["x1"]), dg.compare(release, release, "x0", ["x1"]),
+        dg.pool([release, other], "x0", ["x1"]), dg.compare(release, other, "x0", ["x1"]),
         dg.plan(schema, target="x0", epsilon=1, delta=1e-6, rows=dg.Rows(expected=40_000)),
     ]  # fmt: skip
     for value in values:
