@@ -107,7 +107,10 @@ def _shown_in_notebooks() -> type[Figure]:
 
 
 def finished(figure: Figure, path: str | Path | None, *, dark: bool) -> Figure:
-    """In the right colours; written as PNG, SVG or PDF, as the name of the file says."""
+    """In the right colours; written as PNG, SVG or PDF, as the name of the file says.
+
+    A figure that is there is replaced, as plotting libraries do: it can be drawn again.
+    """
     if dark:
         _darken(figure)
     if path is not None:

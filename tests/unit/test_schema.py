@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import math
 import pickle
+import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -17,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpgram.document.terminal import printable
-from dpgram.errors import SchemaError
+from dpgram.errors import DpgramError, SchemaError
 from dpgram.schema import (
     MAX_WIDTH,
     Column,
@@ -27,6 +29,7 @@ from dpgram.schema import (
     categorical,
     legendre,
     numeric,
+    ordinal,
     product,
     starter_toml,
 )
@@ -300,6 +303,46 @@ def test_a_printed_starter_survives_the_terminal(name: str) -> None:
 def test_files_round_trip(tmp_path: Path) -> None:
     INSURANCE.to_file(tmp_path / "insurance.toml")
     assert Schema.from_file(tmp_path / "insurance.toml") == INSURANCE
+
+
+@pytest.mark.parametrize(
+    ("declare", "words"),
+    [
+        (
+            lambda: numeric("x", min=18, max=90),
+            "a numeric column does not know 'max'; limit: needs name; may",
+        ),
+        (lambda: numeric("x", 0, 1, case="lower"), "a numeric column does not know 'case'"),
+        (lambda: boolean("x", decimal=","), "a boolean column does not know 'decimal'"),
+        (lambda: boolean("x", level_labels=["a", "b"]), "a boolean column does not know 'level_labels'"),
+        (lambda: categorical("x", ["a"], lables=["b"]), "a categorical column does not know 'lables'"),
+        (lambda: ordinal("x", ["a", "b"], other="c"), "a ordinal column does not know 'other'"),
+    ],
+)
+def test_what_a_kind_does_not_know_is_refused_in_python_as_in_files(
+    declare: Callable[[], object], words: str
+) -> None:
+    """A release of such a column was charged and saved, and could never be loaded."""
+    with pytest.raises(SchemaError, match=re.escape(f"column 'x': {words}")):
+        declare()
+
+
+def test_a_file_that_is_there_is_not_replaced_unasked(tmp_path: Path) -> None:
+    path = tmp_path / "insurance.toml"
+    path.write_text("# two days of work on bounds\n")
+    with pytest.raises(DpgramError, match="exists already, and holds something else"):
+        INSURANCE.to_file(path)
+    assert path.read_text() == "# two days of work on bounds\n"
+    INSURANCE.to_file(path, overwrite=True)
+    INSURANCE.to_file(path)  # the same once more is no mistake
+    assert Schema.from_file(path) == INSURANCE
+
+
+@pytest.mark.parametrize("name", ["folder", "nowhere/a.toml"])
+def test_where_nothing_can_be_written_is_told(tmp_path: Path, name: str) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(DpgramError, match="the schema cannot be written to"):
+        INSURANCE.to_file(tmp_path / name)
 
 
 def test_toml_written_by_hand(tmp_path: Path) -> None:

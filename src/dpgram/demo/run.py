@@ -154,7 +154,7 @@ def _introduce(say: Say, people: int) -> None:
 def _publish(folder: Path, table: pa.Table, say: Say) -> tuple[Ledger, Path]:
     schema = insurance.schema()
     schema_path, ledger_path = folder / "insurance.toml", folder / "insurance.ledger"
-    schema.to_file(schema_path)
+    schema.to_file(schema_path, overwrite=True)
     ledger_path.unlink(missing_ok=True)
     say(_heading("2. The curator sets a budget"))
     ledger = Ledger.create(ledger_path, name="insurance", epsilon=BUDGET[0], delta=BUDGET[1])

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, Self, final
 
 from dpgram.errors import SchemaError
+from dpgram.files import written
 from dpgram.schema.columns import (
     CONSTANT,
     KINDS,
@@ -348,14 +349,14 @@ class Schema:
         found = [_column_from_dict(column) for column in columns]
         return cls(*found, constant=constant, blocks=blocks, **layout)
 
-    def to_file(self, path: str | Path) -> None:
-        """Write the TOML form.
+    def to_file(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write the TOML form. A file that is there is replaced only with `overwrite`.
 
         >>> schema.to_file("people.toml")
         >>> dg.Schema.from_file("people.toml") == schema
         True
         """
-        Path(path).write_text(self.to_toml(), encoding="utf-8")
+        written(path, self.to_toml().encode(), overwrite=overwrite, what="schema")
 
     def to_toml(self) -> str:
         """The TOML form: one `[[columns]]` table for each column.
@@ -510,14 +511,8 @@ def _column_from_dict(entry: object) -> Column:
             got=repr(kind),
             limit=", ".join(KINDS),
         )
-    keys, required, optional = set(entry) - {"kind"}, declared.form.required, declared.form.optional
-    absent, unknown = set(required) - keys, keys.difference(required, optional)
-    if absent or unknown:
-        raise SchemaError(
-            f"column {label}: a {kind} column {'lacks' if absent else 'does not know'} "
-            f"{min(map(str, absent or unknown))!r}",
-            limit=f"needs {', '.join(sorted(required))}; may have {', '.join(sorted(optional))}",
-        )
+    keys = set(entry) - {"kind"}
+    declared.form.check(declared.kind, label, keys)
     if "levels" in keys and not isinstance(entry["levels"], list | tuple):
         raise SchemaError(f"column {label}: `levels` must be a list")
     texts = [text for text in (*entry.values(), *entry.get("levels", ())) if isinstance(text, str)]

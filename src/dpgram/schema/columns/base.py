@@ -53,6 +53,17 @@ class FileForm:
     def optional(self) -> tuple[str, ...]:
         return (*(key for key in self.keys if key not in self.required), "weight")
 
+    def check(self, kind: str, label: str, keys: set[str]) -> None:
+        """Refuse a column that says what its kind does not know, or lacks what it needs."""
+        absent, unknown = set(self.required) - keys, keys.difference(self.required, self.optional)
+        if absent or unknown:
+            raise SchemaError(
+                f"column {label}: a {kind} column {'lacks' if absent else 'does not know'} "
+                f"{min(map(str, absent or unknown))!r}",
+                limit=f"needs {', '.join(sorted(self.required))}; "
+                f"may have {', '.join(sorted(self.optional))}",
+            )
+
     def json_schema(self, kind: str) -> dict[str, object]:
         """What a release file says of a column of this kind."""
         return {
@@ -275,8 +286,12 @@ def weight_entry(weight: float) -> dict[str, object]:
     return {} if weight == 1.0 else {"weight": float(weight)}
 
 
-def rules_and_words(name: str, entries: Mapping[str, Any]) -> tuple[Reading, About]:
-    """What the remaining entries of a column say: how it is written, and what it means."""
+def rules_and_words(kind: type[Column], name: str, entries: Mapping[str, Any]) -> tuple[Reading, About]:
+    """What the remaining entries of a column say: how it is written, and what it means.
+
+    A release with an entry that its kind does not know could be published, and never be loaded.
+    """
+    kind.form.check(kind.kind, repr(name), {*kind.form.required, *entries})
     words = {key: value for key, value in entries.items() if key in LABELLED_FORMS}
     rules = {key: value for key, value in entries.items() if key not in words}
     return reading(name, rules), about(name, words)

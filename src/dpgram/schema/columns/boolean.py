@@ -110,4 +110,4 @@ def boolean(name: str, *, weight: float = 1.0, **entries: Unpack[BooleanEntries]
     >>> boolean("smoker", true="ja", false="nein", missing=[9]).reading.missing
     ('9',)
     """
-    return Boolean(name, as_float(name, "weight", weight), *rules_and_words(name, entries))
+    return Boolean(name, as_float(name, "weight", weight), *rules_and_words(Boolean, name, entries))

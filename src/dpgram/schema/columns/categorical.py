@@ -237,7 +237,7 @@ def categorical(
         )
     rest = OTHER if other is None and levels is None else other
     other_text = None if rest is None else _level_text(name, rest)
-    read, words = rules_and_words(name, entries)
+    read, words = rules_and_words(Categorical, name, entries)
     return Categorical(name, texts, other_text, as_float(name, "weight", weight), read, words)
 
 

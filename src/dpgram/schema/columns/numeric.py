@@ -250,7 +250,7 @@ def numeric(
     >>> numeric("age", 18, 90).centre
     54.0
     """
-    rules, words = rules_and_words(name, entries)
+    rules, words = rules_and_words(Numeric, name, entries)
     given = [bound for bound in (low, high) if bound is not None]
     dates = any(isinstance(bound, str | date) for bound in given)
     if dates and any(_moment(bound) is None for bound in given):

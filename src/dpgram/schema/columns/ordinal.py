@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack, final
 
 from dpgram.errors import SchemaError
 from dpgram.schema.about import LABELLED_FORMS, UNDESCRIBED, About
-from dpgram.schema.columns.base import TEXT_JSON_SCHEMA, CellKind, FileForm, SourceColumn
+from dpgram.schema.columns.base import (
+    TEXT_JSON_SCHEMA,
+    CellKind,
+    FileForm,
+    SourceColumn,
+    rules_and_words,
+)
 from dpgram.schema.columns.categorical import (
     SHOWN_LEVELS,
     Categorical,
@@ -132,5 +138,6 @@ def ordinal(
     >>> ordinal("pain", ["none", "mild", "severe"]).encoded_names
     ('pain',)
     """
-    listed = categorical(name, levels, weight=weight, **entries)
-    return Ordinal(listed.name, listed.levels, listed.weight, listed.reading, listed.about)
+    read, words = rules_and_words(Ordinal, name, entries)
+    listed = categorical(name, levels, weight=weight)
+    return Ordinal(listed.name, listed.levels, listed.weight, read, words)
