@@ -483,6 +483,17 @@ class TestCommand:
         assert command(["run", str(folder / "job.toml"), "--dry-run"]) == 0
         assert words in " ".join(capsys.readouterr().out.split())
 
+    def test_a_forecast_is_told_in_the_keys_of_the_file(self, folder: Path, capsys: Any) -> None:
+        job_of(
+            folder,
+            ('kind = "categorical"\nname = "g"\nlevels = ["a", "b"]', 'kind = "boolean"\nname = "g"'),
+            ('missing = "drop"', "expected = 2000"),
+            ('ledger = "people.ledger"', 'ledger = false\nmechanism = "matrix-laplace"'),
+        )
+        assert command(["run", str(folder / "job.toml"), "--dry-run"]) == 0
+        told = " ".join(capsys.readouterr().out.split())
+        assert "Recommended: one plain matrix (adaptive = false) with" in told
+
     def test_somebody_must_decide(self, folder: Path, capsys: Any) -> None:
         assert command(["run", str(folder / "job.toml")]) == 2
         assert "--yes" in capsys.readouterr().err

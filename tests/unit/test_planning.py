@@ -339,6 +339,12 @@ class TestCommand:
         assert "For a ratio of 1.2" in text
         assert run([*words, "--figure", str(picture)]) == 2
 
+    def test_parameters_are_told_as_flags(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        dg.Schema(dg.numeric("age", 18, 90), dg.boolean("smoker")).to_file(tmp_path / "s.toml")
+        words = ["plan", "-s", str(tmp_path / "s.toml"), "--rows", "2000", "--epsilon", "1", "--quick"]
+        assert run([*words, "--delta", "1e-6"]) == 0
+        assert "Recommended: one plain matrix (--no-adaptive) with" in capsys.readouterr().out
+
     def test_a_spread_that_is_no_number(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         words = ["plan", "-s", str(self.schema(tmp_path)), "--rows", "200", "--epsilon", "1", "--delta", "0"]
         assert run([*words, "--spread", "age=wide"]) == 2
@@ -381,6 +387,7 @@ class TestLedger:
             **more,
         )
 
+    @pytest.mark.filterwarnings("ignore:epsilon = 20 :dpgram.errors.DpgramWarning")
     @pytest.mark.parametrize(("total", "why"), [(2.0, "would take"), (20.0, "times as much for it as for")])
     def test_what_is_refused_or_dear_is_left_out(self, tmp_path: Path, total: float, why: str) -> None:
         assert self.plan(None).recommended.mechanism == "matrix-laplace"

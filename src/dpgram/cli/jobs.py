@@ -108,10 +108,11 @@ def diff(
 
 def _print_review(job: Job, review: Review) -> None:
     from dpgram.job.terms import terms
+    from dpgram.job.words import as_key
 
     print_check(review.check)
     if review.plan is not None:
-        say(f"\n{review.plan}")
+        say(f"\n{review.plan.text(as_key)}")
         if job.rows.unit is not None:
             say_folded(
                 f"A row of this forecast is one value of {job.rows.unit!r}, with all its rows: `expected` is "

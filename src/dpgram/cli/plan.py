@@ -21,6 +21,7 @@ from dpgram.cli.curate import Delta, LedgerOption, given_delta
 from dpgram.cli.mechanism_options import asked_mechanism
 from dpgram.cli.model_options import Models, asked_models
 from dpgram.errors import DpgramError
+from dpgram.job.words import as_flag
 
 
 def plan(
@@ -123,7 +124,7 @@ def plan(
     if as_json:
         print_json(found.to_json() | {"figure": None if figure is None else str(figure)})
         return
-    say(str(found).replace("(adaptive=False)", "(--no-adaptive)"))
+    say(found.text(as_flag))
     if figure is not None:
         say(f"\nwrote {figure}")
 

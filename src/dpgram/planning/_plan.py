@@ -16,7 +16,7 @@ from dpgram.errors import AnalysisError
 from dpgram.mechanisms import MECHANISMS, Mechanism
 from dpgram.planning._adaptive import ADAPTIVE, AdaptiveSetting
 from dpgram.planning._advice import Advice
-from dpgram.planning._text import WIDTH, header, plan_text, table_rows
+from dpgram.planning._text import WIDTH, Words, header, in_python, plan_text, table_rows
 from dpgram.planning.forecast import WORTH_IT, Forecast, Setting
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.publishing.expected import ExpectedAdaptive
@@ -123,7 +123,19 @@ class Plan:
         return "\n".join(line.rstrip() for line in lines)
 
     def __str__(self) -> str:
-        return plan_text(self)
+        return self.text()
+
+    def text(self, words: Words = in_python) -> str:
+        """Headline, table, how to read it and what to do; `words` writes the parameters that it names.
+
+        >>> small = dg.Schema(dg.numeric("age", 18, 90), dg.boolean("smoker"))
+        >>> forecast = dg.plan(small, epsilon=1, delta=1e-6, rows=dg.Rows(expected=2_000))
+        >>> "one plain matrix (adaptive=False)" in forecast.text()
+        True
+        >>> "one plain matrix (--no-adaptive)" in forecast.text(lambda name, value: f"--no-{name}")
+        True
+        """
+        return plan_text(self, words)
 
     def headline(self) -> str:
         """What was asked and what is assumed.

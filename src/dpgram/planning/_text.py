@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import textwrap
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from dpgram.planning.forecast import WORTH_IT, Forecast
 
@@ -14,6 +15,12 @@ if TYPE_CHECKING:
 
 WIDTH: Final = 80
 """Columns of a terminal that nobody has widened."""
+Words: TypeAlias = Callable[[str, str], str]
+"""A parameter's name and its value → how it is written where the plan is read."""
+
+
+def in_python(name: str, value: str) -> str:
+    return f"{name}={value}"
 
 
 def header(plan: Plan) -> str:
@@ -59,9 +66,9 @@ def table_rows(plan: Plan) -> list[list[str]]:
     return rows
 
 
-def plan_text(plan: Plan) -> str:
+def plan_text(plan: Plan, words: Words) -> str:
     """Headline, table, how to read it, and what to do."""
-    parts = [plan.headline(), "", plan.table(), "", _legend(plan), "", _advice(plan)]
+    parts = [plan.headline(), "", plan.table(), "", _legend(plan), "", _advice(plan, words)]
     if plan.models:
         parts += ["", *_models(plan)]
     if plan.left_out:
@@ -104,9 +111,9 @@ def _legend(plan: Plan) -> str:
     return textwrap.fill(text, WIDTH)
 
 
-def _advice(plan: Plan) -> str:
+def _advice(plan: Plan, words: Words) -> str:
     best = plan.recommended
-    lines = [_recommendation(plan, best)]
+    lines = [_recommendation(plan, best, words)]
     if best is not None and best.without_interval:
         names = ", ".join(best.without_interval[:5])
         more = len(best.without_interval) - 5
@@ -116,12 +123,12 @@ def _advice(plan: Plan) -> str:
         lines.append(f"Bounds of {names} must be learnt first: read the column “bounds”.")
     if plan.advice is not None:
         lines.append(_least_epsilon(plan.advice))
-    return "\n".join(textwrap.fill(line, WIDTH) for line in lines)
+    return "\n".join(textwrap.fill(line, WIDTH, break_on_hyphens=False) for line in lines)
 
 
-def _recommendation(plan: Plan, best: Forecast | None) -> str:
+def _recommendation(plan: Plan, best: Forecast | None, words: Words) -> str:
     """The default first, where there is one, with one plain matrix beside it."""
-    found = plan.adaptive
+    found, one = plan.adaptive, f"one plain matrix ({words('adaptive', 'False')})"
     if not plan.works:
         every = [plan.adaptive_rows_needed, *(f.rows_needed for f in plan.forecasts)]
         needed = [rows for rows in every if rows is not None]
@@ -135,15 +142,12 @@ def _recommendation(plan: Plan, best: Forecast | None) -> str:
         return f"Recommended: {plain}"
     if not found.works:
         few = f", since n·μ/d^1.5 is {found.signal:.2g}" if not found.told else ""
-        return (
-            f"Recommended: one plain matrix (adaptive=False) with {plain} The adaptive release, the default, "
-            f"would not do{few}."
-        )
+        return f"Recommended: {one} with {plain} The adaptive release, the default, would not do{few}."
     own = f"standard errors about {found.se_ratio:.3g} times those of least squares"
     if plan.adaptive_is_best:
         beside = "would not do" if best is None else f"{best.se_ratio:.3g} times"
         return f"Recommended: the default, an adaptive release, {own}. One plain matrix: {beside}."
-    return f"Recommended: one plain matrix (adaptive=False) with {plain} The adaptive default: {own}."
+    return f"Recommended: {one} with {plain} The adaptive default: {own}."
 
 
 def _plain(best: Forecast) -> str:

@@ -7,14 +7,15 @@ from collections.abc import Mapping
 from typing import Final
 
 from dpgram.errors import DpgramError
-from dpgram.job.words import OPTIONS, reworded
+from dpgram.job.words import OPTIONS, as_key, reworded
 
 FIELDS: Final[Mapping[str, str]] = {
     "epsilon": "ε",
     "delta": "δ",
     "unit": "the column that says whose row it is",
     "unit_rows": "the number of rows of a person that count",
-    "expected": "the expected number of rows",
+    "expected": "the expected number of rows, or persons",
+    "sheet": "the sheet",
     "ledger": "the ledger",
     "missing": "what becomes of rows with a gap",
 }
@@ -23,8 +24,9 @@ FIELDS: Final[Mapping[str, str]] = {
 
 def as_field(name: str, value: str) -> str:
     """`ε = 1`; what no page asks for keeps its key in the job file."""
-    said = FIELDS.get(name, OPTIONS[name].key)
-    return said if value in ("", "…", "None") else f"{said} = {value}"
+    if value.strip("'") in ("", "…", "None"):
+        return FIELDS.get(name, OPTIONS[name].key)
+    return f"{FIELDS[name]} = {value}" if name in FIELDS else as_key(name, value)
 
 
 def told(problem: DpgramError) -> str:

@@ -16,7 +16,7 @@ from dpgram.release.report import SUSPICIONS, suspicion_at_most
 from dpgram.release.signing import SigningKey
 from dpgram.wizard.posted import Posted
 from dpgram.wizard.session import Session
-from dpgram.wizard.words import told
+from dpgram.wizard.words import as_field, told
 from dpgram.wizard.work import Work
 
 
@@ -30,6 +30,7 @@ def view(session: Session) -> dict[str, Any]:
         "text": draft_text(session.form),
         "job": session.folder.shown(session.job_path),
         "review": session.review,
+        "as_field": as_field,
         "incomplete": "",
     }
     if session.outcome is not None:
