@@ -357,6 +357,7 @@ PERSONS = [i // 3 for i in range(900)]
     [
         ("Patienten-Nr", [f"{i:06d}" for i in PERSONS], "an id."),
         ("Fallnummer", [str(i) for i in PERSONS], "an id."),
+        ("PatNr", [str(i) for i in PERSONS], "an id."),
         ("patientId", [f"P{i}" for i in PERSONS], "an id."),
         ("x", [f"{i:05d}" for i in PERSONS], "an id or a code: whole numbers with leading zeros."),
     ],

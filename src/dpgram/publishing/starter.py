@@ -45,7 +45,7 @@ SHORTEST_CODE: Final = 3
 LONG_TEXT: Final = 40
 """Letters of a cell, on average, from which on it is free text."""
 ID_NAME: Final = re.compile(
-    r"(?:^|[_\s.-])(?:id|uuid|guid|key|nr|no|number|ssn|name|e-?mail|phone|iban)$|nummer$|(?-i:[a-z]I[Dd])$",
+    r"(?:^|[_\s.-])(?:id|uuid|guid|key|nr|no|number|ssn|name|e-?mail|phone|iban)$|nummer$|(?-i:[a-z](?:I[Dd]|Nr))$",
     re.IGNORECASE,
 )
 
@@ -127,7 +127,9 @@ class StarterColumn:
         return {} if commented is None else parse_toml(commented.group(1))
 
 
-def starter_columns(data: object) -> tuple[FileLayout, tuple[StarterColumn, ...]]:
+def starter_columns(
+    data: object, *, sheet: str | None = None
+) -> tuple[FileLayout, tuple[StarterColumn, ...]]:
     """The parts of a starter schema: how the files are written, and every column of the table.
 
     >>> from dpgram.publishing.starter import starter_columns
@@ -135,13 +137,11 @@ def starter_columns(data: object) -> tuple[FileLayout, tuple[StarterColumn, ...]
     >>> [(column.name, column.entries["kind"]) for column in columns]
     [('age', 'numeric'), ('smoker', 'boolean')]
     """
-    layout, columns, _ = _started(data)
+    layout, columns, _ = _started(data, sheet)
     return layout, columns
 
 
-def _started(
-    data: object, sheet: str | None = None
-) -> tuple[FileLayout, tuple[StarterColumn, ...], bool | None]:
+def _started(data: object, sheet: str | None) -> tuple[FileLayout, tuple[StarterColumn, ...], bool | None]:
     """The layout, the columns, and whether any of the first rows hold something; None: none was read."""
     layout = guessed_layout(data, sheet)
     types = column_types(data, layout)

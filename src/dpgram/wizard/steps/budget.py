@@ -139,7 +139,7 @@ def _forecast_anew(session: Session) -> tuple[dict[str, Any] | None, str]:
             mechanisms=[asked if isinstance(own, Auto) else own],
             simulate=False,
         )
-        return _told(found), ""
+        return _told(found) | {"counted": "rows" if rows.unit is None else "persons"}, ""
     except DpgramError as problem:
         return None, told(problem)
 

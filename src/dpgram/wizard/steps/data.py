@@ -15,18 +15,24 @@ from dpgram.sources.plain_columns import plain_texts
 from dpgram.wizard.folder import TABLES, Folder
 from dpgram.wizard.posted import Posted
 from dpgram.wizard.session import Form, Session, Table, relative
-from dpgram.wizard.words import told
+from dpgram.wizard.words import beside, told
 
 PREVIEW: Final = 6
 LONGEST_CELL: Final = 60
 EXAMPLE: Final = "made-up-people"
 EXAMPLE_ROWS: Final = 5_000
+SHEETS: Final = dict.fromkeys(("several sheets", "no such sheet", "has sheets", "the sheet of"), "sheet")
+"""What messages about the sheet of a workbook say."""
 
 
 def values(session: Session) -> dict[str, Any]:
     files = session.folder.listed(TABLES)
     chosen = session.suggested
-    return {"file": chosen if chosen in files else "", "path": "" if chosen in files else chosen}
+    return {
+        "file": chosen if chosen in files else "",
+        "path": "" if chosen in files else chosen,
+        "sheet": session.section("data").get("sheet", ""),
+    }
 
 
 def view(session: Session) -> dict[str, Any]:
@@ -46,17 +52,19 @@ def take(session: Session, posted: Posted) -> dict[str, str]:
     if posted.text("do") == "example":
         return _example(session)
     typed = posted.text("path")
-    field = "path" if typed else "file"
+    sheet = posted.raw("sheet") if posted.text("sheet") else None
     try:
-        return _opened(session, session.folder.file(typed or posted.text("file")))
+        return _opened(session, session.folder.file(typed or posted.text("file")), sheet)
     except DpgramError as problem:
-        return {field: told(problem)}
+        return beside(problem, SHEETS, "path" if typed else "file")
 
 
-def _opened(session: Session, place: Path, known: Form | None = None) -> dict[str, str]:
+def _opened(
+    session: Session, place: Path, sheet: str | None = None, known: Form | None = None
+) -> dict[str, str]:
     """Go on with the job of this table, or begin one; `known` are public facts to begin with."""
-    layout, starter = starter_columns(str(place))
-    goes_on = _goes_on(session, place)
+    layout, starter = starter_columns(str(place), sheet=sheet)
+    goes_on = _goes_on(session, place, sheet)
     if goes_on and session.form.get("columns"):
         declared = session.section("data")
         layout = FileLayout(**{key: declared.get(key) for key in ("encoding", "separator", "sheet")})
@@ -81,11 +89,14 @@ def _opened(session: Session, place: Path, known: Form | None = None) -> dict[st
     return {}
 
 
-def _goes_on(session: Session, place: Path) -> bool:
+def _goes_on(session: Session, place: Path, sheet: str | None) -> bool:
     """Whether the job is about this table and not published yet, or about none so far."""
     if session.path is None or session.outcome is not None:
         return False
-    return not session.section("data").get("file") or session.folder.place(session.data) == place
+    declared = session.section("data")
+    if not declared.get("file"):
+        return True
+    return session.folder.place(session.data) == place and declared.get("sheet") == sheet
 
 
 def _names(folder: Folder, stem: str, job: Path) -> dict[str, str]:
@@ -127,6 +138,7 @@ def _example(session: Session) -> dict[str, str]:
     declared = insurance.schema().to_dict()["columns"]
     try:
         write_whole(place, text.getvalue(), replace=False)
-        return _opened(session, place, {"columns": declared, "rows": {"expected": EXAMPLE_ROWS}})
+        known = {"columns": declared, "rows": {"expected": EXAMPLE_ROWS}}
+        return _opened(session, place, known=known)
     except (DpgramError, OSError) as problem:
         return {"file": told(problem) if isinstance(problem, DpgramError) else "the folder cannot be written"}

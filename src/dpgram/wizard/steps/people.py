@@ -57,7 +57,7 @@ def take(session: Session, posted: Posted) -> dict[str, str]:
         rows["missing"] = posted.text("missing")
     expected = posted.number("expected")
     if expected is None:
-        return {"expected": "about how many rows there are is not said. Type a public guess, such as 10000"}
+        return {"expected": "it is not said about how many there are. Type a public guess, such as 10000"}
     rows["expected"] = expected
     places = {
         "unit_rows": "unit_rows",
