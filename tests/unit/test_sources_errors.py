@@ -164,6 +164,10 @@ def test_what_cannot_be_opened(data: object, words: str) -> None:
 def test_files_of_unknown_or_mixed_formats(tmp_path: Path) -> None:
     sheet = text(tmp_path, b"x", "table.docx")
     assert "format of the file 'table.docx'" in str(refusal(sheet))
+    packed = text(tmp_path, b"x", "visits.zip")
+    assert "Say in its name what is packed: visits.csv.zip" in str(refusal(packed))
+    database = text(tmp_path, b"x", "visits.sqlite")
+    assert "A database needs a query" in str(refusal(database))
     mixed = [written(wide(), tmp_path), text(tmp_path, "age\n1\n")]
     assert "several formats; got delimited, parquet" in str(refusal(mixed))
     (tmp_path / "empty").mkdir()

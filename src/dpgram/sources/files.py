@@ -93,8 +93,17 @@ def file_format(path: Path) -> Format:
         f"the format of the file {path.name!r} is not known",
         limit=f"names ending in {', '.join(end for end in SUFFIXES if end.count('.') == 1)} "
         "(text also packed, as .csv.gz, .zst or .zip)",
-        remedy="Convert it to Parquet, or read it by DuckDB or Polars and give the result.",
+        remedy=_other_form(path),
     )
+
+
+def _other_form(path: Path) -> str:
+    end = path.suffix.lower()
+    if end in _PACKED[1:]:
+        return f"Say in its name what is packed: {path.stem}.csv{end}, if it is a CSV file."
+    if end in (".sqlite", ".sqlite3", ".db", ".duckdb"):
+        return "A database needs a query: --query, `query` in a job file, in Python a pair (file, query)."
+    return "Convert it to Parquet, or read it by DuckDB or Polars and give the result."
 
 
 def files_named(data: str | Path | list[str]) -> list[Path]:
