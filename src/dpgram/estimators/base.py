@@ -27,7 +27,7 @@ from sklearn.utils.validation import (
 from dpgram.document.fields import AdjacencyName, MissingPolicy, StatedGuarantee
 from dpgram.document.original_units import refuse_beyond_floats
 from dpgram.document.statement import in_words
-from dpgram.errors import DpgramWarning, SchemaError
+from dpgram.errors import AnalysisError, DpgramWarning, SchemaError
 from dpgram.estimators._fit_publication import checked_entropy
 from dpgram.estimators._table import (
     Bounds,
@@ -244,6 +244,18 @@ def refuse_units(schema: Schema) -> None:
     """A fit is told in the units of its columns: bounds that allow for none are found before the charge."""
     if not (schema.unbounded or schema.without_levels):
         refuse_beyond_floats(schema, remedy="Give the column in another unit")
+
+
+def refuse_learnt_units(release: Release) -> None:
+    """The same of bounds that were learnt, which the charge has paid for: nobody knew them before."""
+    told = "The release that was paid for is in release_, and release_.matrix('encoded') tells of it"
+    try:
+        refuse_beyond_floats(
+            release.schema, remedy=f"{told}. For another fit give the column in another unit"
+        )
+    except AnalysisError as problem:
+        problem.charged = True
+        raise
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -25,7 +25,7 @@ from dpgram.estimators._table import (
     target_name,
     with_target,
 )
-from dpgram.estimators.base import PrivateRegressor, PublishingEstimator
+from dpgram.estimators.base import PrivateRegressor, PublishingEstimator, refuse_learnt_units
 from dpgram.release import Release
 from dpgram.schema import Schema
 
@@ -160,6 +160,7 @@ class ReleaseRegressor(RegressionEstimator, ABC):
         table = self._table(X, y)
         self._count_fit()
         self.release_ = self._published(table)
+        refuse_learnt_units(self.release_)
         self.regression_, self.refusal_ = penalised(
             Moments.of(self.release_), str(table.target), method, alpha, intercept=self.fit_intercept
         )

@@ -21,7 +21,7 @@ from dpgram.engines.passes import Pass
 from dpgram.errors import MechanismError
 from dpgram.estimators._fit_publication import delta_warning, published_fit
 from dpgram.estimators._table import Table
-from dpgram.estimators.base import refuse_units
+from dpgram.estimators.base import refuse_learnt_units, refuse_units
 from dpgram.estimators.linear import Matrix, RegressionEstimator, penalised
 from dpgram.estimators.noisy_sums import TARGET_LENGTH, NoisySums, reweighted
 from dpgram.mechanisms import Auto, MatrixLaplace, MechanismLike, PublicFacts
@@ -189,6 +189,7 @@ class PrivateRidge(RegressionEstimator):
                 remedy="Give public bounds, or leave the mechanism to 'auto'",
             )
         self.release_ = self._published(table)
+        refuse_learnt_units(self.release_)
         self.mechanism_ = self.release_.mechanism.name
         return self._penalised(self.release_, str(table.target))
 
