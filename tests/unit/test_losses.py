@@ -437,7 +437,7 @@ def test_the_command_exits_with_3_and_writes_no_cell(tmp_path: Path) -> None:
     assert found["much_is_lost"] is True
     assert found["columns"][0]["unreadable"] == ROWS
     assert text[0] not in asked.stdout
-    dg.Schema(dg.numeric("x", 0, 60_000, thousands=","), Y).to_file(schema)
+    dg.Schema(dg.numeric("x", 0, 60_000, thousands=","), Y).to_file(schema, overwrite=True)
     assert CliRunner().invoke(app, ["check", str(path), "-s", str(schema)]).exit_code == 0
 
 
