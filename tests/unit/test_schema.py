@@ -310,21 +310,38 @@ def test_files_round_trip(tmp_path: Path) -> None:
     [
         (
             lambda: numeric("x", min=18, max=90),
-            "a numeric column does not know 'max'; limit: needs name; may",
+            "is numeric, which does not know 'max'; limit: needs name; may",
         ),
-        (lambda: numeric("x", 0, 1, case="lower"), "a numeric column does not know 'case'"),
-        (lambda: boolean("x", decimal=","), "a boolean column does not know 'decimal'"),
-        (lambda: boolean("x", level_labels=["a", "b"]), "a boolean column does not know 'level_labels'"),
-        (lambda: categorical("x", ["a"], lables=["b"]), "a categorical column does not know 'lables'"),
-        (lambda: ordinal("x", ["a", "b"], other="c"), "a ordinal column does not know 'other'"),
+        (lambda: numeric("x", 0, 1, case="lower"), "is numeric, which does not know 'case'"),
+        (lambda: boolean("x", decimal=","), "is boolean, which does not know 'decimal'"),
+        (lambda: boolean("x", level_labels=["a", "b"]), "is boolean, which does not know 'level_labels'"),
+        (lambda: categorical("x", ["a"], lables=["b"]), "is categorical, which does not know 'lables'"),
+        (lambda: ordinal("x", ["a", "b"], other="c"), "is ordinal, which does not know 'other'"),
     ],
 )
 def test_what_a_kind_does_not_know_is_refused_in_python_as_in_files(
     declare: Callable[[], object], words: str
 ) -> None:
     """A release of such a column was charged and saved, and could never be loaded."""
-    with pytest.raises(SchemaError, match=re.escape(f"column 'x': {words}")):
+    with pytest.raises(SchemaError, match=re.escape(f"column 'x' {words}")):
         declare()
+
+
+@pytest.mark.parametrize(
+    "declare",
+    [
+        lambda text: numeric(text, 0, 1),
+        lambda text: categorical("x", ["a", text]),
+        lambda text: ordinal("x", ["a", text]),
+        lambda text: categorical("x", ["a", "b"], other=text),
+    ],
+)
+def test_a_text_that_no_file_may_hold_is_refused_in_python_too(declare: Callable[[str], Column]) -> None:
+    """A release of such a column was charged and saved, and could never be loaded."""
+    longest = Schema(declare("y" * 4_000))
+    assert Schema.from_dict(longest.to_dict()) == longest
+    with pytest.raises(SchemaError, match="a name or level is too long; got 4,001 characters"):
+        Schema(declare("y" * 4_001))
 
 
 def test_a_file_that_is_there_is_not_replaced_unasked(tmp_path: Path) -> None:
@@ -388,7 +405,7 @@ def test_toml_written_by_hand(tmp_path: Path) -> None:
         ('[[columns]]\nkind="numbr"\nname="a"', "column 'a' has an unknown kind; got 'numbr'"),
         ('[[columns]]\nname="a"', "unknown kind"),
         ('[[columns]]\nkind="numeric"\nnam="a"', "lacks 'name'"),
-        ('[[columns]]\nkind="numeric"\nname="a"\nmin=3', "column 'a': a numeric column does not know 'min'"),
+        ('[[columns]]\nkind="numeric"\nname="a"\nmin=3', "column 'a' is numeric, which does not know 'min'"),
         ('[[columns]]\nkind="categorical"\nname="a"\nlevels="x"', "`levels` must be a list"),
         ('[[columns]]\nkind="categorical"\nname="a"\nlevels=[]', "'a' has an empty level list"),
         ('[[columns]]\nkind="categorical"\nname="a"\nlevels=[[1]]', "whole number"),

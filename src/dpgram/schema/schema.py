@@ -80,6 +80,7 @@ class Schema:
                     got=f"a {type(column).__name__}",
                     remedy="Write Schema(numeric(...), categorical(...), ...)",
                 )
+            _refuse_long_texts(repr(column.name)[:100], column.to_dict())
         if not columns:
             raise SchemaError("a schema needs at least one column")
         columns = _beside(columns)
@@ -515,6 +516,12 @@ def _column_from_dict(entry: object) -> Column:
     declared.form.check(declared.kind, label, keys)
     if "levels" in keys and not isinstance(entry["levels"], list | tuple):
         raise SchemaError(f"column {label}: `levels` must be a list")
+    _refuse_long_texts(label, entry)
+    return declared.from_entries(**{key: entry[key] for key in keys})
+
+
+def _refuse_long_texts(label: str, entry: Mapping[str, Any]) -> None:
+    """What a release says of a column: with longer texts it could be published, and never be loaded."""
     texts = [text for text in (*entry.values(), *entry.get("levels", ())) if isinstance(text, str)]
     if any(len(text) > LONGEST_TEXT for text in texts):
         raise SchemaError(
@@ -522,4 +529,3 @@ def _column_from_dict(entry: object) -> Column:
             got=f"{max(map(len, texts)):,} characters",
             limit=f"{LONGEST_TEXT:,} characters",
         )
-    return declared.from_entries(**{key: entry[key] for key in keys})

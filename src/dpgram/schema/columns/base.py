@@ -58,7 +58,7 @@ class FileForm:
         absent, unknown = set(self.required) - keys, keys.difference(self.required, self.optional)
         if absent or unknown:
             raise SchemaError(
-                f"column {label}: a {kind} column {'lacks' if absent else 'does not know'} "
+                f"column {label} is {kind}{' and lacks' if absent else ', which does not know'} "
                 f"{min(map(str, absent or unknown))!r}",
                 limit=f"needs {', '.join(sorted(self.required))}; "
                 f"may have {', '.join(sorted(self.optional))}",
