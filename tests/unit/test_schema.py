@@ -170,6 +170,7 @@ def test_a_bound_that_is_a_word_is_named() -> None:
         (lambda: categorical("a", [None]), "whole number"),
         (lambda: legendre("a", 1), "degree"),
         (lambda: legendre("a", 100), "degree"),
+        (lambda: legendre("a", 10**5000), "degree"),
         (lambda: legendre("a", 2.0), "whole number"),
         (Schema, "at least one"),
         (lambda: Schema("age"), "made of columns"),

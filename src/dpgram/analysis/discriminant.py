@@ -27,7 +27,7 @@ from scipy.special import expit, ndtr, ndtri
 
 from dpgram.analysis.design import INTERCEPT, Design, build_design
 from dpgram.analysis.estimand import MOVED_CAUTION, MOVED_REFUSAL, Kind, difference_cautions, moved_columns
-from dpgram.analysis.estimates import Estimates, as_lines
+from dpgram.analysis.estimates import Estimates, as_lines, ratio
 from dpgram.analysis.forms import (
     Residuals,
     in_noise_coordinates,
@@ -103,12 +103,11 @@ class Discriminant(Estimates):
                 "odds ratios are those of the logit", got=self.link, remedy='Use link="logit"'
             )
         ends = self.conf_int(level)
-        found = {}
-        for name, value in self.params.items():
-            if name != INTERCEPT:
-                low, high = (math.exp(min(end, 700.0)) for end in ends[name])
-                found[name] = (math.exp(value), low, high)
-        return found
+        return {
+            name: (ratio(value), ratio(ends[name][0]), ratio(ends[name][1]))
+            for name, value in self.params.items()
+            if name != INTERCEPT
+        }
 
     def predict(self, rows: object) -> Vector:
         """The probability that the target is one: rows as for a regression, in original units.

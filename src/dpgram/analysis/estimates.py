@@ -6,6 +6,7 @@ coefficient that the noise leaves no interval has no number at all.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
@@ -117,6 +118,11 @@ class Estimates(ABC):
     def _errors(self) -> Vector:
         self._check()
         return np.sqrt(np.where(self.trusted, np.diagonal(self.covariance), np.nan))
+
+
+def ratio(coefficient: float) -> float:
+    """e to the coefficient: of odds, or of expected counts. Held within the floats; NaN stays NaN."""
+    return math.exp(min(coefficient, 700.0))
 
 
 def as_rows(

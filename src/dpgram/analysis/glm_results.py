@@ -16,7 +16,7 @@ from dpgram.analysis.asked import quantile
 from dpgram.analysis.design import INTERCEPT, Design, build_design
 from dpgram.analysis.discriminant import Link, discriminant
 from dpgram.analysis.estimand import MOVED_REFUSAL, moved_columns
-from dpgram.analysis.estimates import Estimates, as_lines
+from dpgram.analysis.estimates import Estimates, as_lines, ratio
 from dpgram.analysis.formulas import asked_question
 from dpgram.analysis.glm import CURVES, Curve, FeatureSpace, NewtonStep, expected
 from dpgram.analysis.moments import Moments
@@ -112,7 +112,7 @@ class GeneralizedLinear(Estimates):
         if self.family != family:
             raise AnalysisError(what, got=self.family)
         return {
-            name: (_exp(value), _exp(low), _exp(high))
+            name: (ratio(value), ratio(low), ratio(high))
             for name, (value, low, high) in self._with_ends(level).items()
         }
 
@@ -395,7 +395,3 @@ def _refuse_unmeasured(release: Document, family: Curve, target: str, on: Sequen
             "begins with",
             remedy="Ask for a release with more rows, a larger epsilon or fewer columns",
         )
-
-
-def _exp(value: float) -> float:
-    return math.exp(min(value, 700.0))

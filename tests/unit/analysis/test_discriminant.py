@@ -85,6 +85,16 @@ def test_logit_is_fishers_discriminant() -> None:
     assert low < ratio < high
 
 
+def test_odds_beyond_the_floats_are_held_within_them() -> None:
+    """A column in tiny units: its odds ratio for one unit more was an OverflowError."""
+    table = two_groups(5_000, 1)
+    tiny = {**table, "x1": 1e-4 * table["x1"]}
+    schema = Schema(boolean("y"), numeric("x1", -1e-3, 1e-3), numeric("x2", -20, 20))
+    found = discriminant(exact_moments(schema, tiny), "y", ["x1", "x2"])
+    assert found.params["x1"] > 710
+    assert all(1e300 < value < np.inf for value in found.odds_ratios()["x1"])
+
+
 def population(link: str) -> np.ndarray:
     """The coefficients behind `MADE`, in closed form."""
     if link == "probit":

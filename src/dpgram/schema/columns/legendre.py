@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, final
 
-from dpgram.errors import SchemaError
+from dpgram.errors import SchemaError, shown
 from dpgram.schema.columns.base import (
     TEXT_JSON_SCHEMA,
     DerivedColumn,
@@ -39,15 +39,15 @@ class Legendre(DerivedColumn):
     name: str = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "name", f"{self.column}^P{self.degree}")
         check_name(self.column)
-        check_weight(self.name, self.weight)
         if not 2 <= self.degree <= MAX_DEGREE:
             raise SchemaError(
-                f"the degree of {self.name!r} is out of range",
-                got=self.degree,
+                f"the degree of a power of {self.column!r} is out of range",
+                got=shown(self.degree),
                 limit=f"2 to {MAX_DEGREE} (degree 1 is the column itself)",
             )
+        object.__setattr__(self, "name", f"{self.column}^P{self.degree}")
+        check_weight(self.name, self.weight)
 
     @classmethod
     def from_entries(cls, **entries: Any) -> Legendre:
