@@ -276,7 +276,7 @@ class TestRelease:
 
     def test_a_unit_that_is_no_id_is_refused_before_the_charge(self) -> None:
         table = visits(50).set_column(3, "id", pa.array([[1]] * len(visits(50))))
-        with pytest.raises(DpgramError, match="no id"):
+        with pytest.raises(DpgramError, match="cannot be ids"):
             released(table)
         listed = visits(50).set_column(2, "g", pa.array([[1]] * len(visits(50))))
         with pytest.raises(DpgramError, match="declared categorical"):

@@ -271,7 +271,7 @@ ON_THE_COMMAND_LINE = [
     Command("ledger plot a.ledger -o b.foo", "must end in its format; got 'b.foo'", "Name it b.png"),
     Command(f"{PLAN} --figure b.foo", "must end in its format; got 'b.foo'", "Name it b.png"),
     Command(f"{PLAN} --target-se-ratio 0.5", "limit: --target-se-ratio > 1", "such as 1.2"),
-    Command("run job.toml", "nobody can be asked", "--yes"),
+    Command("run job.toml", "there is nobody to ask here", "--yes"),
     Command("run no.toml --yes", "no.toml' cannot be read", "Check the path"),
 ]
 

@@ -64,7 +64,7 @@ def test_commands(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert shown["published"] == ["september", "october"]
     assert len(shown["trend"]["x"]["estimate"]) == 2
     assert cli.run(["series", "publish", "visits.series", "--period", "november"]) == 2
-    assert "a table, or it is said that it has no rows" in capsys.readouterr().err
+    assert "it is not clear whether the period has rows" in capsys.readouterr().err
     assert len(dg.Ledger.open(folder / "visits.ledger").history()) == 1
 
 
