@@ -117,7 +117,7 @@ HOSTILE = [
     "{{scripts}} %{x} $\\alpha$ &lt;i&gt;",
     "__proto__",
     "line\u2028separator\nnewline",
-    "long " * 2000,
+    "long " * 800,
 ]
 
 

@@ -238,7 +238,7 @@ class TestTheLedger:
 
 
 def test_hostile_names_are_text(tmp_path: Path) -> None:
-    names = ["<script>alert(1)</script>", "\"'><img src=x onerror=alert(2)>", "\u202eabc", "x" * 10_000]
+    names = ["<script>alert(1)</script>", "\"'><img src=x onerror=alert(2)>", "\u202eabc", "x" * 4_000]
     rng = np.random.default_rng(0)
     schema = dg.Schema(*(dg.numeric(name, 0, 1) for name in names), dg.categorical("<b>", ["</td>", "&amp;"]))
     table = {name: rng.uniform(0, 1, 500) for name in names} | {"<b>": rng.choice(["</td>", "&amp;"], 500)}
