@@ -53,7 +53,6 @@ lint: $(STAMP)          ## ruff and mypy --strict
 
 bench: $(STAMP)         ## measured side by side; Markdown under benchmarks/results/
 	$(BIN)/python benchmarks/speed.py
-	$(BIN)/python benchmarks/start.py
 
 assurance: $(VENV)/.assurance   ## audits, fuzzing, faults, proofs; writes docs/assurance.md (under 30 minutes)
 	$(BIN)/python -m assurance

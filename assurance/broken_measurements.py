@@ -18,8 +18,10 @@ import pyarrow as pa
 
 from assurance.trials import Outcome, Trial, audited, checked
 from dpgram.audit import audit
+from dpgram.core.sums import length_bins
 from dpgram.document.coordinates import Coordinates
 from dpgram.document.octaves import octave_places
+from dpgram.document.reach import CLIP_SQUARES, REACH_SQUARES
 from dpgram.engines.local import LocalEngine, add_up
 from dpgram.engines.passes import Pass
 from dpgram.errors import MechanismError
@@ -42,7 +44,6 @@ from dpgram.rows.rules import RowRules, row_rules
 from dpgram.schema import Schema
 from dpgram.schema.columns import categorical, numeric
 from dpgram.sums.base import Accumulator, Statistic, Sum
-from dpgram.sums.clip import clip_bins, reach_bins
 from dpgram.sums.exact_gram import ExactGram
 from dpgram.sums.histograms import HistogramColumn
 from dpgram.sums.levels import ExactLevels
@@ -125,11 +126,11 @@ def _length() -> npt.NDArray[np.float64]:
 
 
 def _in_reach(published: Any) -> int:
-    return int(published.cells[int(reach_bins(_length())[0])])
+    return int(published.cells[int(length_bins(_length(), REACH_SQUARES)[0])])
 
 
 def _in_clip(published: Any) -> int:
-    return int(published.cells[int(clip_bins(_length())[0])])
+    return int(published.cells[int(length_bins(_length(), CLIP_SQUARES)[0])])
 
 
 def _in_histogram(published: Any) -> int:

@@ -23,7 +23,6 @@ _HEAVY: Final = (
     "pyarrow",
     "polars",
     "pandas",
-    "numba",
     "opendp",
     "flint",
     "sklearn",

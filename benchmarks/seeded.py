@@ -14,7 +14,6 @@ import dpgram as dg
 from dpgram.engines.local import LocalEngine
 from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import publish_with
-from dpgram.rows import kernel
 
 NOT_BUILT = "`adaptive=True` learns nothing within public bounds in this version: its lines are left out."
 
@@ -26,14 +25,10 @@ def adaptive_is_built() -> bool:
 
 @contextmanager
 def many_releases() -> Iterator[None]:
-    """Limits BLAS to one thread once instead of in each pass.
-
-    The compiled loops are used from the first row.
-    """
+    """Limits BLAS to one thread once instead of in each pass."""
     with ExitStack() as stack:
         stack.enter_context(threadpoolctl.threadpool_limits(limits=1, user_api="blas"))
         stack.enter_context(patch.object(threadpoolctl, "threadpool_limits", lambda **_: nullcontext()))
-        stack.enter_context(patch.object(kernel, "COMPILE_AFTER", 0))
         yield
 
 

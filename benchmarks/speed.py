@@ -5,8 +5,7 @@
     … --adaptive                          only the adaptive release; the other sections stay as they are
 
 Each comparison alternates the two sides in one process and takes the median of the ratios, so that a machine
-that is busy now and then slows both. Results go to benchmarks/results/speed.md, missed targets included. How
-long a first publication takes: benchmarks/start.py.
+that is busy now and then slows both. Results go to benchmarks/results/speed.md, missed targets included.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import median
-from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -33,7 +31,6 @@ from threadpoolctl import threadpool_limits
 from dpgram.engines.local import LocalEngine, gram
 from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import publish_with
-from dpgram.rows import kernel as kernels
 from dpgram.rows.encoder import Encoder
 from dpgram.schema import Schema, numeric
 from seeded import NOT_BUILT, adaptive_is_built
@@ -244,7 +241,7 @@ def kernel() -> Iterator[str]:
             (8, lambda batch=batch, blocks=clipping: list(blocks.encode(batch))),
             (1, lambda q=q: q @ q.T),
         )
-        with threadpool_limits(1), patch.object(kernels, "COMPILE_AFTER", 0):
+        with threadpool_limits(1):
             found = [min(seconds(action) for _ in range(100)) / (times * len(x)) for times, action in actions]
         yield f"| {width} | " + " | ".join(f"{value * 1e9:.0f} ns" for value in found) + " |"
 

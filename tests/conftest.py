@@ -37,13 +37,3 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip("the folder of real data sets is not here (set DPGRAM_DATA to it)")
     return folder
-
-
-@pytest.fixture(scope="module", params=["numpy", "compiled"])
-def kernel_form(request: pytest.FixtureRequest) -> Iterator[None]:
-    """The tests of a module twice: as a small table is read, and as a large one is."""
-    from dpgram.rows import kernel
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernel, "COMPILE_AFTER", 2**62 if request.param == "numpy" else 0)
-        yield

@@ -11,11 +11,8 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Final, NoReturn
 
-from dpgram.rows import kernel
-
 SECONDS: Final = 5.0
 MEGABYTES: Final = 1_000
-_NEVER: Final = 2**62
 
 
 @contextlib.contextmanager
@@ -24,8 +21,6 @@ def limited(what: str, seconds: float | None = None) -> Iterator[None]:
 
     Time is that of the processor, so that a busy machine makes no findings; a wait is seen by the fuzzer's
     own clock. Memory is what the process asks for: an array of zeros counts though nothing of it is used.
-    The loops of the encoder stay those of numpy: to compile the others, once in a process, is the fault of no
-    input and may take longer.
     """
 
     def too_long(number: int, frame: FrameType | None) -> NoReturn:
@@ -37,16 +32,13 @@ def limited(what: str, seconds: float | None = None) -> Iterator[None]:
     clocked = threading.current_thread() is threading.main_thread()
     before = resource.getrlimit(resource.RLIMIT_DATA)
     handler = signal.signal(signal.SIGPROF, too_long) if clocked else None
-    compile_after = kernel.COMPILE_AFTER
     try:
-        setattr(kernel, "COMPILE_AFTER", _NEVER)  # noqa: B010  (a constant, but for this)
         if clocked:
             signal.setitimer(signal.ITIMER_PROF, most)
         resource.setrlimit(resource.RLIMIT_DATA, (_most_data(before[1]), before[1]))
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_DATA, before)
-        setattr(kernel, "COMPILE_AFTER", compile_after)  # noqa: B010
         if clocked:
             signal.setitimer(signal.ITIMER_PROF, 0.0)
             signal.signal(signal.SIGPROF, handler)

@@ -243,7 +243,7 @@ class MissingExtra(DpgramError, ImportError):
         )
 
 
-PUBLISHING: Final = ("pyarrow", "polars", "numba", "opendp", "flint", "threadpoolctl")
+PUBLISHING: Final = ("pyarrow", "polars", "opendp", "flint", "threadpoolctl")
 """The modules that reading, adding up and drawing need between them."""
 _PACKAGES: Final[Mapping[str, str]] = {"flint": "python-flint", "sklearn": "scikit-learn"}
 """Where the package of a module has another name."""

@@ -315,7 +315,7 @@ sys.stdout.write(_outcome(merged.to_pylist()[0])[0].to_bytes().hex())
 
 
 def test_workers_need_little(tmp_path: Path) -> None:
-    """What a Spark worker runs, where nothing is installed but pyarrow, numpy, numba, msgspec and dpgram."""
+    """What a Spark worker runs, where nothing is installed but pyarrow, numpy, msgspec and dpgram."""
     table = contract_table(500)
     (path,) = write([table], tmp_path)
     SCHEMA.to_file(tmp_path / "schema.toml")

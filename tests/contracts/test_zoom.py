@@ -92,7 +92,6 @@ def test_the_scale_is_found_and_with_it_the_answer() -> None:
     assert found == pytest.approx(4.0, abs=0.5)
 
 
-@pytest.mark.usefixtures("kernel_form")
 @pytest.mark.parametrize("place", range(3))
 def test_an_array_has_the_bits_of_its_table(place: int) -> None:
     """A closer look counts a part of the columns, of an array too, which is not read through Arrow."""

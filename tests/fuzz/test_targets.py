@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 
 from dpgram.errors import ReleaseError
 from dpgram.release import Release
-from dpgram.rows import _vectorised, kernel
 
 SHORT = {
     "releases": 100,
@@ -160,11 +159,3 @@ def test_a_row_that_stops_something_is_found(flaw: str, monkeypatch: pytest.Monk
     inputs = [bytes([*head, cell, *content]) for cell in range(256) for content in (b"", b"\xff")]
     with pytest.raises((AssertionError, TypeError, ValueError)):
         deque(map(target.examine, inputs), maxlen=0)
-
-
-def test_no_input_pays_for_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that has read enough compiles its loops, which takes longer than an input may."""
-    monkeypatch.setattr(kernel, "COMPILE_AFTER", 0)
-    with limited("an input"):
-        assert kernel.kernel(10) is _vectorised
-    assert kernel.COMPILE_AFTER == 0

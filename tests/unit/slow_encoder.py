@@ -1,6 +1,6 @@
 """The encoding once more: a row at a time, in Python floats and unbounded integers. Slow and plain.
 
-It follows the same sequence of IEEE operations as the kernel, since a bit-identical result is part of the
+It follows the same sequence of IEEE operations as the core, since a bit-identical result is part of the
 contract; the sums, norms and limits are Python integers. Cells are Python values; None is missing.
 """
 
@@ -15,9 +15,9 @@ LIMIT = 2**30
 Row = Mapping[str, object]
 
 
-def scaled_row(row: Row, schema: Schema, *, unit: float, missing: str) -> list[float] | None:
-    """a · 2^15/R for every encoded column before any clipping, or None where the policy drops the row."""
-    cells: dict[str, list[float]] = {}
+def whole_row(row: Row, schema: Schema, *, unit: float, missing: str) -> list[int] | None:
+    """Every encoded column in whole numbers, or None where the policy drops the row."""
+    cells: dict[str, list[int]] = {}
     steps = {column.name: column.weight * unit for column in schema.columns}
     for column in schema.columns:
         if isinstance(column, Product | Legendre):
@@ -27,14 +27,17 @@ def scaled_row(row: Row, schema: Schema, *, unit: float, missing: str) -> list[f
             return None
         cells[column.name] = _middle(column, steps[column.name]) if found is None else found
     for column in schema.columns:
-        if isinstance(column, Product | Legendre):
-            factors = [[cell * (1.0 / steps[name]) for cell in cells[name]] for name in column.factors]
-            if isinstance(column, Product):  # levels have a cell each
-                values = [left * right for left in factors[0] for right in factors[1]]
-            else:
-                values = [_legendre(column.degree, factors[0][0])]
-            cells[column.name] = [steps[column.name] * min(max(z, -1.0), 1.0) for z in values]
-    head = [unit] if schema.constant else []
+        if isinstance(column, Product):  # levels have a cell each
+            left, right = (cells[name] for name in column.factors)
+            most = steps[column.factors[0]] * steps[column.factors[1]]
+            products = [float(a * b) for a in left for b in right]
+            scale = steps[column.name] / most
+            cells[column.name] = [round(min(max(z, -most), most) * scale) for z in products]
+        elif isinstance(column, Legendre):
+            (factor,) = column.factors
+            z = _legendre(column.degree, cells[factor][0] * (1.0 / steps[factor]))
+            cells[column.name] = [round(min(max(z, -1.0), 1.0) * steps[column.name])]
+    head = [round(unit)] if schema.constant else []
     return head + [value for column in schema.columns for value in cells[column.name]]
 
 
@@ -48,33 +51,26 @@ def lattice_row(
     weight: float = 1.0,
 ) -> list[int] | None:
     """The integer row q, |q|² ≤ ⌊2^30 / unit_rows⌋."""
+    unit = 2.0**26 / max(column.weight for column in schema.encoded)
     largest = math.sqrt(schema.max_norm_squared)
-    radius = largest if clip is None else min(clip, largest)
-    a = scaled_row(row, schema, unit=2**15 / radius, missing=missing)
-    if a is None:
+    radius = (largest if clip is None else min(clip, largest)) * unit
+    v = whole_row(row, schema, unit=unit, missing=missing)
+    if v is None:
         return None
-    norm_squared = 0.0
-    for value in (*_parts(a, schema, derived=False), *_parts(a, schema, derived=True)):
-        norm_squared += value * value
-    shrinks = clip is not None and radius < largest and norm_squared > LIMIT
-    factor = 2**15 / math.sqrt(norm_squared) if shrinks else 1.0
+    squares = 0.0
+    for value in v:
+        squares += float(value) * float(value)
+    factor = min(1.0, radius / math.sqrt(squares)) if squares else 1.0
+    factor *= 2**15 / radius
     factor /= math.sqrt(unit_rows)
     factor *= weight
-    a = [value * factor for value in a]
+    a = [value * factor for value in v]
     q = [round(value) for value in a]
     limit = LIMIT // unit_rows
     if sum(value * value for value in q) > limit:
         q = [math.trunc(value) for value in a]
-    while sum(value * value for value in q) > limit:
-        largest_cell = max(range(len(q)), key=lambda j: abs(q[j]))
-        q[largest_cell] -= 1 if q[largest_cell] > 0 else -1
+    assert sum(value * value for value in q) <= limit
     return q
-
-
-def _parts(a: list[float], schema: Schema, *, derived: bool) -> list[float]:
-    """The cells of derived columns, or of all others: the order in which squares are added."""
-    own = {i for c in schema.columns if isinstance(c, Product | Legendre) for i in schema.indices(c.name)}
-    return [value for index, value in enumerate(a) if (index in own) is derived]
 
 
 def gram(
@@ -87,7 +83,7 @@ def gram(
     return [[sum(q[i] * q[j] for q in kept) for j in width] for i in width]
 
 
-def _cell(cell: object, column: Column, step: float) -> list[float] | None:
+def _cell(cell: object, column: Column, step: float) -> list[int] | None:
     if cell is None:
         return None
     if isinstance(column, Numeric):
@@ -95,26 +91,27 @@ def _cell(cell: object, column: Column, step: float) -> list[float] | None:
         if not math.isfinite(cell):
             return None
         low, high = column.bounds
-        return [(min(max(float(cell), low), high) - column.centre) * (1 / column.half_width) * step]
+        scale = step / column.half_width
+        return [round((min(max(float(cell), low), high) - column.centre) * scale)]
     if isinstance(column, Ordinal):
         if cell not in column.levels:
             return None
         middle = 0.5 * (len(column.levels) - 1)
-        return [(column.levels.index(cell) - middle) * (1 / middle) * step]
+        return [round((column.levels.index(cell) - middle) * (step / middle))]
     if isinstance(column, Boolean):
-        return [step if cell else -step]
+        return [round((float(bool(cell)) - 0.5) * (2.0 * step))]
     assert isinstance(column, Categorical)
     levels = column.all_levels
     if cell not in levels and column.other is None:
         return None
     chosen = cell if cell in levels else column.other
-    return [step if level == chosen else 0.0 for level in levels]
+    return [round(step) if level == chosen else 0 for level in levels]
 
 
-def _middle(column: Column, step: float) -> list[float]:
+def _middle(column: Column, step: float) -> list[int]:
     if isinstance(column, Categorical):
-        return [step / len(column.all_levels)] * len(column.all_levels)
-    return [0.0]
+        return [round(step / len(column.all_levels))] * len(column.all_levels)
+    return [0]
 
 
 def _legendre(degree: int, z: float) -> float:

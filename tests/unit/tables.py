@@ -60,7 +60,7 @@ def declarations(draw: st.DrawFn, name: str) -> Column:
     if kind == "numeric":
         low, high = draw(
             st.sampled_from(
-                [(-1.0, 1.0), (0.0, 1.0), (18, 90), (-1e300, 1e300), (1e-290, 1e-289), (0, 5e-300)]
+                [(-1.0, 1.0), (0.0, 1.0), (18, 90), (-1e300, 1e300), (1e-270, 1e-269), (0, 5e-279)]
             )
         )
         return numeric(name, low, high, weight=weight)

@@ -985,7 +985,6 @@ class TestErrors:
             "scipy",
             "pyarrow",
             "polars",
-            "numba",
             "opendp",
             "sqlite3",
             "matplotlib",

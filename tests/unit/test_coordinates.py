@@ -1,4 +1,4 @@
-"""Rows in other coordinates: whole numbers, each row's bits its own, the same by both forms of the kernel."""
+"""Rows in other coordinates: whole numbers, each row's bits its own, in any batch."""
 
 from __future__ import annotations
 
@@ -9,14 +9,11 @@ import pyarrow as pa
 import pytest
 
 import dpgram as dg
+from dpgram.core.sums import NODES, STEPS, count_levels, count_nodes, length_bins
 from dpgram.document.coordinates import LARGEST, Coordinates
-from dpgram.document.reach import REACH_BINS, REACH_SQUARES
+from dpgram.document.reach import BEYOND, CLIP_SQUARES, REACH_SQUARES, WITHIN
 from dpgram.lattice import ROW_NORM, ROW_NORM_SQUARED
-from dpgram.rows import kernel
 from dpgram.rows.encoder import Encoder
-from dpgram.sums.clip import clip_bins, reach_bins
-
-pytestmark = pytest.mark.usefixtures("kernel_form")
 
 
 def wide_schema(width: int) -> dg.Schema:
@@ -176,18 +173,6 @@ def test_other_grids_are_refused(cells: tuple[int, ...]) -> None:
         Coordinates(shift=0, cells=cells)
 
 
-def test_both_forms_of_the_kernel_agree(monkeypatch: pytest.MonkeyPatch) -> None:
-    schema, batch = mixed_schema(), mixed_table(9000, seed=9)
-    one = encoder(schema, random_coordinates(schema.width), 2.5)
-    found = []
-    for after in (0, 2**62):
-        monkeypatch.setattr(kernel, "COMPILE_AFTER", after)
-        found.append(one.encode(batch))
-    assert np.array_equal(found[0].rows, found[1].rows)
-    assert found[0].counts == found[1].counts
-    assert found[0].counts.rows_clipped > 0
-
-
 def test_whole_numbers_at_their_largest_are_exact() -> None:
     """Row sums of 2^32 and cells of 2^20: every partial sum is below 2^53, so the product is exact."""
     width = 40
@@ -213,7 +198,7 @@ def test_whole_numbers_at_their_largest_are_exact() -> None:
     assert chunk.lengths is not None
     # Squares are added up in floats: a few units in the last place, where a lost bit of u would be as much.
     assert np.allclose(chunk.lengths, lengths, rtol=1e-14)
-    assert np.array_equal(working._coordinates.lines[:, :97].T, np.array(exact, np.float64))
+    assert np.array_equal(working._work._u[:, :97].T, np.array(exact, np.float64))
 
 
 def test_standardised_rows_are_their_own() -> None:
@@ -223,8 +208,7 @@ def test_standardised_rows_are_their_own() -> None:
     lower[1:, 0] = (-2.2, 0.19, 1.1)
     one = encoder(schema, Coordinates.nearest(lower), 3.0)
     working = one.batch_encoder()
-    assert working._coordinates is not None
-    assert working._coordinates.standardises
+    assert working._work.rowmap.transform is None
     generator = np.random.default_rng(11)
     rows = np.column_stack(
         [generator.normal(5, 4, 301), -(10.0 ** generator.uniform(-4, 7, 301)), generator.integers(0, 2, 301)]
@@ -243,63 +227,63 @@ def test_standardised_rows_are_their_own() -> None:
     assert np.median(np.abs(whole - u)) < 0.5
 
 
-def test_both_forms_count_alike(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the bounds that a schema may have, with and without weights."""
+def test_whatever_a_cell_holds_it_counts_once() -> None:
+    """Whatever the bounds that a schema may have, with and without weights: as in Python's integers."""
     generator = np.random.default_rng(12)
-    ends = np.array([[0.0, 1.0], [-1e308, 1.7e308], [1.0, 1.0 + 2e-9], [0.0, 2e-300], [0.0, 1.0]])
-    levels = np.array([0, 0, 0, 0, 3])
+    ends = [(0.0, 1.0), (-8e307, 8e307), (1.0, 1.0 + 2e-9), (0.0, 2e-300)]
     odd = [0.0, 1.0, 0.5, 1 / 3, -1.0, 2.0, 1e-300, 1e308, -1e308, 1.7e308, np.nan, np.inf, -np.inf]
-    start, reach = np.array([0.0, 0.0, 1.0, 0.0, 0.0]), np.array([1.0, 1.7e308, 2e-9, 2e-300, 1.0])
-    rows = np.concatenate(
-        [
-            generator.choice(odd, (700, 5)),
-            generator.uniform(0, 1, (700, 5)),
-            np.full((1, 5), np.nextafter(1, 2)),
-            # Whole tiles within the bounds, ends and nodes among them.
-            start + generator.uniform(0, 1, (3001, 5)) * reach,
-            start + np.outer(np.arange(17) / 16, reach),
-        ]
-    )
-    weights = generator.integers(0, ROW_NORM_SQUARED + 1, len(rows))
-    for units in (np.empty(0, np.int64), weights):
-        found = []
-        for after in (0, 2**62):
-            monkeypatch.setattr(kernel, "COMPILE_AFTER", after)
-            cells = np.zeros((5, kernel.NODES + 4), np.int64)
-            kernel.kernel(1).count_rows(np.ascontiguousarray(rows), units, levels, ends, cells)
-            found.append(cells)
-        assert np.array_equal(found[0], found[1])
-        whole = int(units.sum()) if len(units) else len(rows) * ROW_NORM_SQUARED
-        assert (found[0].sum(axis=1) == whole).all()
-        assert (found[0] >= 0).all()
+    for low, high in ends:
+        x = np.concatenate(
+            [
+                generator.choice(odd, 700),
+                low + generator.uniform(0, 1, 700) * (high - low),
+                [np.nextafter(high, np.inf), np.nextafter(low, -np.inf)],
+                low + np.arange(17) / 16 * (high - low),
+            ]
+        )
+        for shares in (None, generator.integers(0, ROW_NORM_SQUARED + 1, len(x)).astype(float)):
+            cells = np.zeros(NODES + 4, np.int64)
+            count_nodes(cells, x, shares, low, high)
+            assert cells.tolist() == slowly_counted(x, shares, low, high)
+            assert (cells >= 0).all()
+    levels = np.concatenate([generator.choice(odd, 300), [0.0, 1.0, 2.0, 3.0, -1.0]])
+    cells = np.zeros(3 + 4, np.int64)
+    count_levels(cells, levels, None, 3)
+    known = [int(np.sum(levels == level)) for level in range(3)]
+    missing = int(np.isnan(levels).sum())
+    lost = [missing, len(levels) - missing - sum(known), 0, 0]
+    assert cells.tolist() == [count * ROW_NORM_SQUARED for count in (*known, *lost)]
 
 
-@pytest.mark.parametrize("after", [0, 2**62])
-def test_columns_without_a_histogram_are_refused(after: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compiled loops would write beside the cells."""
-    monkeypatch.setattr(kernel, "COMPILE_AFTER", after)
-    memory = np.zeros((3, kernel.NODES + 4), np.int64)
-    for lines in (1, 3):
-        levels, ends = np.zeros(lines, np.int64), np.tile([0.0, 1.0], (lines, 1))
-        with pytest.raises(ValueError, match="one histogram"):
-            kernel.kernel(1).count_rows(np.ones((10, 2)), np.empty(0, np.int64), levels, ends, memory[:lines])
-    assert not memory.any()
+def slowly_counted(x: np.ndarray, shares: np.ndarray | None, low: float, high: float) -> list[int]:
+    cells = [0] * (NODES + 4)
+    every = [float(ROW_NORM_SQUARED)] * len(x) if shares is None else shares.tolist()
+    for value, share in zip(x.tolist(), every, strict=True):
+        if np.isnan(value):
+            cells[NODES] += int(share)
+        elif np.isinf(value):
+            cells[NODES + 1] += int(share)
+        elif not low <= value <= high:
+            cells[NODES + (2 if value < low else 3)] += int(share)
+        else:
+            position = min((value * 0.5 - low * 0.5) * (STEPS / (high * 0.5 - low * 0.5)), float(STEPS))
+            first = min(int(position), STEPS - 1)
+            beyond = int((position - first) * share)
+            cells[first] += int(share) - beyond
+            cells[first + 1] += beyond
+    return cells
 
 
-@pytest.mark.parametrize("after", [0, 2**62])
-def test_every_length_has_one_bin(after: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same one by either form of the loops, which compare it with the same ends."""
-    monkeypatch.setattr(kernel, "COMPILE_AFTER", after)
+def test_every_length_has_one_bin() -> None:
+    """By comparison with ends that grow."""
     lengths = np.array([0.0, 5e-324, 0.02, 1.0, np.nextafter(1.0, 2.0), 1.5, 16.0, 1e300])
-    for bins, size in ((clip_bins(lengths), 64), (reach_bins(lengths), REACH_BINS)):
-        assert ((bins >= 0) & (bins < size)).all()
+    for ends in (CLIP_SQUARES, REACH_SQUARES):
+        bins = length_bins(lengths, ends)
+        assert (np.diff(ends) > 0).all()
         assert (np.diff(bins) >= 0).all()
         assert bins[0] == 0
-        assert bins[-1] == size - 1
-    assert clip_bins(np.array([1.0, np.nextafter(1.0, 2.0)])).tolist() == [47, 48]
-    ends = np.concatenate([REACH_SQUARES, np.arange(1, 48) / 48, 1 / (1 - np.arange(1, 16) / 16)])
-    many = np.sort(np.concatenate([ends, np.nextafter(ends, 0), np.nextafter(ends, 99), ends * 0.7]))
-    assert reach_bins(many).tolist() == [sum(end <= length for end in REACH_SQUARES) for length in many]
-    within = [min(int(length * 48), 47) for length in many[many <= 1].tolist()]
-    beyond = [48 + min(int((1 - 1 / length) * 16), 15) for length in many[many > 1].tolist()]
-    assert clip_bins(many).tolist() == within + beyond
+        assert bins[-1] == len(ends)
+        many = np.sort(np.concatenate([ends, np.nextafter(ends, 0), np.nextafter(ends, 99), ends * 0.7]))
+        assert length_bins(many, ends).tolist() == [sum(end <= length for end in ends) for length in many]
+    assert length_bins(np.array([1.0, np.nextafter(1.0, 2.0)]), CLIP_SQUARES).tolist() == [47, 48]
+    assert len(CLIP_SQUARES) + 1 == WITHIN + BEYOND

@@ -10,16 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpgram.core.lattice import settle
 from dpgram.errors import DataError, DpgramError, SchemaError, SourceError
 from dpgram.lattice import ROW_NORM, ROW_NORM_SQUARED
-from dpgram.rows import kernel
 from dpgram.rows.encoder import Encoder, PolicyCounts
 from dpgram.schema import Schema, boolean, categorical, legendre, numeric, product
 
 from . import slow_encoder
 from .tables import CLIPS, Table, tables
-
-pytestmark = pytest.mark.usefixtures("kernel_form")
 
 POLICIES = st.sampled_from(["drop", "midpoint"])
 
@@ -85,8 +83,7 @@ def test_rounding_errors_of_the_bounds_cannot_break_the_bound() -> None:
     assert (high - column.centre) / column.half_width > 1 + 1e-8
     schema = Schema(column, numeric("b", low, high), constant=False)
     encoded = Encoder(schema).encode(pa.record_batch({"a": [high], "b": [high]}))
-    one_unit_less = (ROW_NORM - 1) ** 2 + 1
-    assert squared_norms(encoded.rows) == [one_unit_less]
+    assert squared_norms(encoded.rows) == [(ROW_NORM - 1) ** 2]  # clipped, and truncated
 
 
 @pytest.mark.parametrize("units", [np.array([1]), np.array([1, 0]), np.array([[1, 1]])])
@@ -264,7 +261,7 @@ def test_counts_add_up() -> None:
 
 
 def test_long_batches_with_scattered_missing_cells() -> None:
-    """Rows are dropped inside and across the tiles and blocks of the kernel, in order."""
+    """Rows are dropped inside and across chunks, in order."""
     rng = np.random.default_rng(1)
     values = rng.uniform(-1, 1, (20_011, 3))
     values[rng.random(values.shape) < 0.01] = np.nan
@@ -274,7 +271,7 @@ def test_long_batches_with_scattered_missing_cells() -> None:
     encoded = Encoder(schema).encode(batch)
     kept = values[np.isfinite(values).all(axis=1)]
     assert len(kept) == len(encoded.rows)
-    np.testing.assert_array_equal(encoded.rows[:, 1:], np.rint(kept * (ROW_NORM / 2.0)))
+    np.testing.assert_array_equal(encoded.rows[:, 1:], np.rint(np.rint(kept * 2.0**26) / 2.0**12))
 
 
 def test_wide_schema() -> None:
@@ -290,20 +287,18 @@ def test_wide_schema() -> None:
     np.testing.assert_allclose(encoded.rows[:, -2], values[:, 0] * values[:, 1] * unit, atol=0.5001)
 
 
-def rounded(lines: np.ndarray, factor: np.ndarray | None = None, limit: int = ROW_NORM_SQUARED) -> np.ndarray:
-    held = np.ascontiguousarray(lines, dtype=np.float64).copy()
-    kernel.round_lines(held, np.empty(0) if factor is None else factor, limit)
+def rounded(lines: np.ndarray, limit: int = ROW_NORM_SQUARED) -> np.ndarray:
+    held = np.array(lines, dtype=np.float64)
+    settle(held, limit)
     return held
 
 
 def slowly_settled(row: list[float], limit: int) -> list[int]:
-    """The rule in words: round; where that is too long truncate; then take units off the largest cell."""
+    """The rule in words: round; where that is too long truncate."""
     cells = [int(np.rint(value)) for value in row]
     if sum(cell * cell for cell in cells) > limit:
         cells = [math.trunc(value) for value in row]
-    while sum(cell * cell for cell in cells) > limit:
-        largest = max(range(len(cells)), key=lambda place: abs(cells[place]))
-        cells[largest] -= int(np.sign(cells[largest]))
+    assert sum(cell * cell for cell in cells) <= limit
     return cells
 
 
@@ -315,21 +310,20 @@ def slowly_settled(row: list[float], limit: int) -> list[int]:
 def test_lines_of_other_sums_are_rounded_by_the_same_rule(rows: list[list[float]], limit: int) -> None:
     table = np.array(rows)
     longest = np.maximum(np.sqrt((table**2).sum(axis=1, keepdims=True)), 1e-9)
-    table = table / longest * math.sqrt(limit) * (1 + 1e-9)  # a little too long, as after rounding errors
+    table = table / longest * math.sqrt(limit) * (1 + 1e-13)  # a little too long, as after rounding errors
     found = rounded(table.T, limit=limit).T
     assert found.tolist() == [slowly_settled(row, limit) for row in table.tolist()]
     assert max(squared_norms(found)) <= limit
 
 
 def test_the_encoder_rounds_by_that_rule() -> None:
-    """Encoded values before rounding, rounded by themselves, are the encoded rows."""
+    """Whole numbers before the clip, scaled and rounded by themselves, are the encoded rows."""
     schema = Schema(*(numeric(f"x{i}", -1, 1) for i in range(5)), constant=False)
     table = np.random.default_rng(1).uniform(-1, 1, (2345, 5))
     table[::3] = np.sign(table[::3])  # of full length, so that rounding passes the limit
     encoded = Encoder(schema).encode(pa.table(dict(zip(schema.names, table.T, strict=True))).to_batches()[0])
     step = ROW_NORM / Encoder(schema).radius
-    assert np.array_equal(rounded(table.T * step), encoded.rows.T)
-    assert np.array_equal(rounded(table.T, np.full(len(table), step)), encoded.rows.T)
+    assert np.array_equal(rounded(np.rint(table.T * 2.0**26) * (step / 2.0**26)), encoded.rows.T)
 
 
 def test_a_row_is_settled_alike_wherever_it_stands() -> None:

@@ -16,8 +16,6 @@ import dpgram as dg
 from dpgram.engines.federated import partial_gram
 from dpgram.engines.local import gram
 
-pytestmark = pytest.mark.usefixtures("kernel_form")
-
 BITS = {np.float64: 0x7FF0000000000001, np.float32: 0x7F800001, np.float16: 0x7C01}
 KINDS = pytest.mark.parametrize("kind", BITS, ids=lambda kind: kind.__name__)
 FORMS: dict[str, Callable[[dict[str, Any]], Any]] = {

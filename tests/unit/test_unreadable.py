@@ -22,7 +22,6 @@ from dpgram.analysis.histograms import LOSSES
 from dpgram.engines.local import LocalEngine
 from dpgram.engines.passes import Pass
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.rows import _compiled, _vectorised, kernel
 from dpgram.rows.rules import Rows, row_rules
 from dpgram.sums.histograms import HistogramColumn, HistogramsStatistic
 
@@ -150,12 +149,6 @@ def lost(data: object, schema: dg.Schema = SCHEMA, *, unit: str | None = None) -
 def test_every_source_tells_them_apart(form: str, tmp_path: Path) -> None:
     layout = {"encoding": "utf-16"} if form == "csv in UTF-16" else {}
     assert lost(FORMS[form](tmp_path), dg.Schema(*SCHEMA.columns, **layout)) == EXPECTED
-
-
-def test_both_kernels_tell_them_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    for form in (_vectorised, _compiled):
-        monkeypatch.setattr(kernel, "kernel", lambda _, form=form: form)
-        assert lost(MESSY) == EXPECTED
 
 
 @pytest.mark.parametrize("missing", ["drop", "midpoint"])

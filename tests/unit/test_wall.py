@@ -21,7 +21,7 @@ CURATOR_SIDE = (
 """Of `dpgram.mechanisms` only the choice: whoever loads a release asks its mechanism whether the noise keeps
 the promise. The files of mechanisms import numpy and scipy; what draws is imported with the first draw."""
 HEAVY = (
-    "pyarrow", "polars", "pandas", "numba", "opendp", "flint", "matplotlib", "dask", "pyspark",
+    "pyarrow", "polars", "pandas", "opendp", "flint", "matplotlib", "dask", "pyspark",
     "duckdb", "sqlite3", "typer", "rich", "dp_accounting", "cryptography", "sklearn",
 )  # fmt: skip
 """Packages an analyst's work must not load by itself."""
@@ -140,4 +140,4 @@ def test_nobody_waits_for_what_few_need(code: str) -> None:
     """Half of the time of these imports was scipy.stats, of whose functions scipy.special has all we use."""
     modules = modules_after(code)
     assert loaded(modules, ("scipy.special",)) == ["scipy.special"]
-    assert loaded(modules, ("scipy.stats", "scipy.optimize", "scipy.linalg", "sklearn", "numba")) == []
+    assert loaded(modules, ("scipy.stats", "scipy.optimize", "scipy.linalg", "sklearn")) == []

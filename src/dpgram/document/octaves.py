@@ -17,7 +17,7 @@ GREATEST_EXPONENT: Final = 1023
 ZERO: Final = GREATEST_EXPONENT - LEAST_EXPONENT + 1
 """The place of the cell that counts zeros; 2^k ≤ x < 2^(k+1) is k − LEAST_EXPONENT + 1 above it."""
 OCTAVES: Final = 2 * ZERO + 1
-_LEAST_HALF_WIDTH: Final = 1e-294
+_LEAST_HALF_WIDTH: Final = 1e-274
 
 
 def octave_places(values: Floats) -> Integers:

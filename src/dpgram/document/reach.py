@@ -14,3 +14,7 @@ WITHIN: Final = 48
 """Equal bins of |u|²/R² from 0 to 1: rows that a clip at R leaves as they are."""
 BEYOND: Final = 16
 """Equal bins of 1 − R²/|u|², the part of its weight that a longer row loses."""
+CLIP_SQUARES: Final = np.concatenate(
+    [np.arange(1, WITHIN) / WITHIN, [np.nextafter(1.0, 2.0)], 1.0 / (1.0 - np.arange(1, BEYOND) / BEYOND)]
+)
+"""|u|²/R² at the ends of these bins; a row that is just as long as R is not clipped."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from dpgram import _when_used
 from dpgram.errors import require_publish
 
-require_publish("pyarrow", "numba")  # all that the workers of a cluster need: none of them draws noise
+require_publish("pyarrow")  # all that the workers of a cluster need: none of them draws noise
 
 if TYPE_CHECKING:
     from dpgram.engines.base import Engine

@@ -140,7 +140,6 @@ def _is_plain_array(data: object, schema: Schema) -> bool:
         and data.ndim == 2
         and data.shape[1] == len(schema.source_columns)
         and data.flags.c_contiguous
-        and data.flags.writeable  # the kernel would be compiled once more for read-only memory
         and all(column.reads_floats_as_they_are and not column.reading for column in schema.columns_read)
     )
 

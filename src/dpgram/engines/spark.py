@@ -1,7 +1,7 @@
 """Spark: partitions of a DataFrame by `mapInArrow`, or row groups that its tasks read themselves.
 
 Only `mapInArrow` and `repartition` are used, so the same code runs on a classic session and on Spark Connect.
-A worker needs pyarrow, numpy, numba and dpgram, and no Spark package of ours. Spark repeats a task that is
+A worker needs pyarrow, numpy and dpgram, and no Spark package of ours. Spark repeats a task that is
 lost; a task depends on its partition alone, so what it repeats gives the same bits.
 """
 

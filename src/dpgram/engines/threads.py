@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Protocol, TypeVa
 
 from dpgram.privacy.sampling.bars import bar, on_terminal
 from dpgram.rows.floats import as_numpy_begins
-from dpgram.rows.kernel import compiling
 
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
@@ -123,13 +122,5 @@ def display(progress: Progress, total: int | None) -> Iterator[Callable[[int], N
     if progress is False or not on_terminal():
         yield None
         return
-    with bar(_BarLabel(), total) as show:
+    with bar("reading rows", total) as show:
         yield show
-
-
-@final
-class _BarLabel:
-    """The word before the bar, asked for anew whenever it is drawn."""
-
-    def __rich__(self) -> str:
-        return compiling() or "reading rows"

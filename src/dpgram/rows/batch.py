@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from dpgram.core.units import row_hashes
 from dpgram.errors import DpgramError
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.rows.batch_encoder import declared_cells, refuse_breaches
@@ -22,7 +23,7 @@ from dpgram.rows.encoder import PolicyCounts
 from dpgram.rows.floats import as_floats, in_rows
 from dpgram.rows.learnt_levels import level_texts
 from dpgram.rows.rules import RowRules
-from dpgram.rows.units import Floats, Integers, Mask, content_hashes, id_hashes, unit_ids
+from dpgram.rows.units import Floats, Integers, Mask, id_hashes, unit_ids
 from dpgram.schema import Schema
 from dpgram.schema.encodings import UNKNOWN_CODE
 from dpgram.schema.reading import Reading
@@ -223,7 +224,7 @@ class CountedRows:
         if self.rows.ids is None or len(placed) == 0:
             return placed
         numbers = np.ascontiguousarray(self.rows.numbers[placed])
-        first, second = content_hashes(self.unit_hashes[placed], numbers)
+        first, second = row_hashes(self.unit_hashes[placed], numbers)
         owners = self.units[placed]
         order = np.lexsort((second, first, self._gaps(numbers), owners))
         best = np.ones(len(order), np.bool_)

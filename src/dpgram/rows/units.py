@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 import numpy as np
@@ -20,10 +20,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dpgram.core.units import text_hashes
 from dpgram.errors import SourceError
-from dpgram.rows._vectorised import mixed
 from dpgram.rows.floats import as_floats
-from dpgram.rows.kernel import GOLDEN, kernel
 from dpgram.sources.ids import (
     ATTOSECONDS,
     NUMBER_IN_TEXT,
@@ -245,43 +244,4 @@ def id_hashes(ids: pa.LargeStringArray) -> Hashes:
     _, offsets, content = ids.buffers()
     places = np.frombuffer(offsets, np.int64)[ids.offset : ids.offset + len(ids) + 1]
     letters = np.frombuffer(content or b"", np.uint8)
-    return kernel(int(places[-1] - places[0])).text_hashes(places, letters)
-
-
-def rows_that_count(units: Integers, unit_hashes: Hashes, numbers: Floats, at_most: int) -> Mask:
-    """Which rows count: all of a unit with up to `at_most`, else those with the least priorities.
-
-    `units` numbers the units from 0, `unit_hashes` is the hash of each row's id, `numbers` holds the rows'
-    content with one form of zero and of NaN. All rows of every unit must be there.
-
-    Proof: proofs/units.md#units-claim.
-    """
-    kept: Mask = np.ones(len(units), np.bool_)
-    (rows,) = np.nonzero(np.bincount(units)[units] > at_most) if len(units) else (units,)
-    if len(rows) == 0:
-        return kept
-    owners = units[rows]
-    first, second = content_hashes(unit_hashes[rows], np.ascontiguousarray(numbers[rows]))
-    order = np.lexsort((second, first, owners))
-    copies = np.empty(len(rows), np.int64)
-    copies[order] = _places(owners[order], first[order], second[order])
-    numbered = copies.astype(np.uint64) * GOLDEN
-    first, second = mixed(first ^ mixed(numbered)), mixed(second + numbered)
-    order = np.lexsort((second, first, owners))
-    kept[rows[order]] = _places(owners[order]) < at_most
-    return kept
-
-
-def _places(*keys: npt.NDArray[Any]) -> Integers:
-    """0, 1, 2, … within each run of rows whose keys are all equal."""
-    starts = np.zeros(len(keys[0]), np.bool_)
-    starts[0] = True
-    for key in keys:
-        starts[1:] |= key[1:] != key[:-1]
-    index = np.arange(len(starts))
-    return index - np.maximum.accumulate(np.where(starts, index, 0))
-
-
-def content_hashes(unit_hashes: Hashes, numbers: Floats) -> tuple[Hashes, Hashes]:
-    """128 bits of each row: rows that differ in content differ here, as far as anybody will ever see."""
-    return kernel(numbers.size).row_hashes(unit_hashes, numbers.view(np.uint64))
+    return text_hashes(places, letters)

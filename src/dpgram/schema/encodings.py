@@ -1,8 +1,8 @@
-"""The ways a column becomes numbers in [-1, 1]: all that the kernel, the analysis and the planner know of it.
+"""The ways a column becomes numbers in [-1, 1]: all that the core, the analysis and the planner know of it.
 
 A kind of column chooses one of these five. Kinds are open and encodings are closed: whatever adds rows up,
 undoes the scaling or forecasts an error asks for the encoding, so a new kind needs nothing there. A new
-encoding needs a loop of its own in the kernel.
+encoding needs a kind of line of its own in dpgram.core.encode.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ EncodedKind = Literal["constant", "numeric", "boolean", "level", "product", "leg
 def too_close(low: float, high: float) -> bool:
     """Whether these ends are too close together to scale what lies between them."""
     half_width = high / 2.0 - low / 2.0
-    return half_width < LEAST_HALF_WIDTH * max(abs(low), abs(high)) or half_width < 1e-300
+    return half_width < LEAST_HALF_WIDTH * max(abs(low), abs(high)) or half_width < 1e-280
 
 
 @final

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 import numpy.typing as npt
 
-from dpgram.document.reach import BEYOND, REACH_BINS, WITHIN
+from dpgram.core.sums import length_bins
+from dpgram.document.reach import CLIP_SQUARES, REACH_SQUARES
 from dpgram.rows.encoder import EncodedChunk, Encoder
-from dpgram.rows.kernel import kernel
 from dpgram.sums.counts import CountsStatistic
 
 if TYPE_CHECKING:
@@ -23,19 +23,6 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
-
-
-def clip_bins(lengths: Floats) -> Integers:
-    """The bin of each |u|²/R². Proof: proofs/adaptive.md#adaptive-clip."""
-    return kernel(len(lengths)).clip_bins(lengths)
-
-
-def reach_bins(lengths: Floats) -> Integers:
-    """The bin of each |u|²/R² among the quarter octaves of |u|/R: by comparison with the ends of these.
-
-    Proof: proofs/adaptive.md#adaptive-clip.
-    """
-    return kernel(len(lengths)).reach_bins(lengths)
 
 
 @final
@@ -49,12 +36,20 @@ class ClipStatistic(CountsStatistic):
 
     @property
     def shape(self) -> tuple[int, int]:
-        return 1, REACH_BINS if self.reach else WITHIN + BEYOND
+        return 1, len(self.ends) + 1
+
+    @property
+    def ends(self) -> Floats:
+        """|u|²/R² at the ends of the bins."""
+        return REACH_SQUARES if self.reach else CLIP_SQUARES
 
     def bins(self, chunk: EncodedChunk) -> Integers:
-        """The bin of each row that an encoder in these coordinates kept."""
+        """The bin of each row that an encoder in these coordinates kept.
+
+        Proof: proofs/adaptive.md#adaptive-clip.
+        """
         lengths = np.empty(0) if chunk.lengths is None else chunk.lengths
-        return reach_bins(lengths) if self.reach else clip_bins(lengths)
+        return length_bins(lengths, self.ends)
 
     def places(self, rows: CountedRows, chosen: Integers, rules: RowRules) -> Integers:
         """The bin of each row; none for a row that the policy drops."""

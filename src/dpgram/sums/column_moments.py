@@ -7,13 +7,13 @@ z is rounded to steps of 2⁻¹⁵ as every encoded value is. A row adds (2^30, 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final, final
+from typing import TYPE_CHECKING, ClassVar, final
 
 import numpy as np
 import numpy.typing as npt
 
+from dpgram.core.lattice import settle
 from dpgram.lattice import ROW_NORM, ROW_NORM_SQUARED
-from dpgram.rows import kernel
 from dpgram.rows.encoder import PolicyCounts
 from dpgram.sums._exact_cells import ExactCells
 from dpgram.sums.base import Statistic
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from dpgram.rows.rules import RowRules
 
 Floats = npt.NDArray[np.float64]
-
-_NO_FACTOR: Final[Floats] = np.empty(0)
 
 
 @final
@@ -88,5 +86,5 @@ def on_lattice(line: Floats, low: float, high: float) -> npt.NDArray[np.int64]:
     """Finite values as z in steps of 2⁻¹⁵: −2^15 at `low` and below, 2^15 at `high` and above."""
     bounded = np.clip(line, low, high)
     z = np.clip((bounded - low) / (high - low) * 2.0 - 1.0, -1.0, 1.0) * ROW_NORM
-    kernel.round_lines(z[None, :], _NO_FACTOR, ROW_NORM_SQUARED)
+    settle(z[None, :], ROW_NORM_SQUARED)
     return z.astype(np.int64)

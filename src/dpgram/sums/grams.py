@@ -60,7 +60,7 @@ class GramAccumulator:
         counted, sizes = rows_and_sizes(rows, usable, self._rules)
         usable, counted = usable & placed, counted & placed
         over = np.bincount(groups[usable & ~counted], minlength=len(sums)).tolist()
-        # Rows that the policy drops go along: the kernel counts what was wrong with them.
+        # Rows that the policy drops go along: the encoder counts what was wrong with them.
         (taken,) = np.nonzero(placed & (counted | ~usable))
         taken = taken[np.argsort(groups[taken], kind="stable")]
         ends = np.cumsum(np.bincount(groups[taken], minlength=len(sums))).tolist()
@@ -91,7 +91,7 @@ def rows_and_sizes(rows: CountedRows, usable: Mask, rules: RowRules) -> tuple[Ma
     rule = rules.unit_rule
     if rule is None:
         return usable, None
-    from dpgram.rows.units import rows_that_count
+    from dpgram.core.units import rows_that_count
 
     units, counted = rows.units, usable.copy()
     counted[usable] = rows_that_count(

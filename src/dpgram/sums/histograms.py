@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final, final
 import numpy as np
 import numpy.typing as npt
 
-from dpgram.rows import kernel
+from dpgram.core.lattice import PIECE
+from dpgram.core.sums import NODES, count_levels, count_nodes
 from dpgram.rows.encoder import PolicyCounts
-from dpgram.rows.kernel import NODES
 from dpgram.sums.base import Statistic
 from dpgram.sums.counts import ExactCounts
 from dpgram.sums.exact_gram import EXACT_ROWS
@@ -30,7 +30,6 @@ Integers = npt.NDArray[np.int64]
 
 LOST: Final = 4
 """Cells behind the nodes: missing, unreadable, below the bounds, above them."""
-EVERY_ROW_ONCE: Final[Integers] = np.empty(0, np.int64)
 
 
 @final
@@ -81,10 +80,8 @@ class HistogramsAccumulator:
     """
 
     def __init__(self, statistic: HistogramsStatistic, rules: RowRules) -> None:
-        source, columns = rules.schema.source_columns, statistic.columns
-        self._places = [source.index(column.name) for column in columns]
-        self._levels = np.array([column.levels for column in columns], np.int64)
-        self._ends = np.array([column.bounds or (0.0, 1.0) for column in columns])
+        source, self._columns = rules.schema.source_columns, statistic.columns
+        self._places = [source.index(column.name) for column in self._columns]
         self._cells = np.zeros(statistic.shape, np.int64)
         self._counts = PolicyCounts()
 
@@ -97,20 +94,25 @@ class HistogramsAccumulator:
         )
         for start in range(0, used, EXACT_ROWS):
             piece = chosen[start : start + EXACT_ROWS]
-            units = EVERY_ROW_ONCE if rows.weights is None else rows.lattice_weights(piece)
-            self._count(rows.rows.numbers[piece], units)
+            shares = None if rows.weights is None else rows.lattice_weights(piece).astype(np.float64)
+            self._count(rows.rows.numbers[piece], shares)
 
     def add_array(self, rows: Floats) -> None:
         """The same for rows that all count alike, with the source columns in their order."""
         self._counts += PolicyCounts(rows_read=len(rows), rows_used=len(rows))
         for start in range(0, len(rows), EXACT_ROWS):
-            self._count(rows[start : start + EXACT_ROWS], EVERY_ROW_ONCE)
+            self._count(rows[start : start + EXACT_ROWS], None)
 
-    def _count(self, rows: Floats, units: Integers) -> None:
-        """So few rows at a time that a float adds 2^30 for each of them exactly."""
-        if self._places != list(range(rows.shape[1])):
-            rows = np.ascontiguousarray(rows[:, self._places])
-        kernel.kernel(rows.size).count_rows(rows, units, self._levels, self._ends, self._cells)
+    def _count(self, rows: Floats, shares: Floats | None) -> None:
+        """So few rows at a time that a float adds 2^30 for each of them exactly, and lines stay close by."""
+        for start in range(0, len(rows), PIECE):
+            own = None if shares is None else shares[start : start + PIECE]
+            lines = np.ascontiguousarray(rows[start : start + PIECE].T)
+            for column, place, cells in zip(self._columns, self._places, self._cells, strict=True):
+                if column.bounds is None:
+                    count_levels(cells, lines[place], own, column.levels)
+                else:
+                    count_nodes(cells, lines[place], own, *column.bounds)
 
     def result(self) -> tuple[ExactCounts, ...]:
         return (ExactCounts(self._cells.copy(), self._counts),)

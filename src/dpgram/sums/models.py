@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
+from dpgram.core.lattice import settle
 from dpgram.document.model_units import DIRECTION_BITS, SCORE_UNIT, Curve
 from dpgram.errors import DpgramError
 from dpgram.lattice import ROW_NORM, ROW_NORM_SQUARED
-from dpgram.rows import kernel
 from dpgram.rows.encoder import EncodedChunk, Encoder, PolicyCounts
 from dpgram.schema.encodings import NumberEncoding
 from dpgram.sums._curves import residual_and_root
@@ -172,7 +172,8 @@ class StepStatistic(Statistic):
             squares += line * line
         factor = np.ones(len(squares))
         np.divide(float(ROW_NORM), np.sqrt(squares), out=factor, where=squares > float(ROW_NORM_SQUARED))
-        kernel.round_lines(held, factor, ROW_NORM_SQUARED)
+        held *= factor
+        settle(held, ROW_NORM_SQUARED)
         return held
 
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, ClassVar, Final, final
 import numpy as np
 import numpy.typing as npt
 
+from dpgram.core.lattice import settle
 from dpgram.errors import DpgramError
 from dpgram.lattice import ROW_NORM, ROW_NORM_SQUARED
-from dpgram.rows import kernel
 from dpgram.rows.encoder import PolicyCounts
 from dpgram.sums._exact_cells import ExactCells
 from dpgram.sums.base import Statistic
@@ -32,7 +32,6 @@ Integers = npt.NDArray[np.int64]
 
 SCALED_AT_MOST: Final = 1e150
 """Beyond it squares overflow; a row is shrunk to this size first, which no radius can tell."""
-_NO_FACTOR: Final[Floats] = np.empty(0)
 _POWER_BITS: Final = 52
 
 
@@ -110,8 +109,8 @@ class MomentsStatistic(Statistic):
         features /= self.x_norm
         target /= self.y_bound
         rows *= ROW_NORM
-        kernel.round_lines(features, _NO_FACTOR, ROW_NORM_SQUARED)
-        kernel.round_lines(target, _NO_FACTOR, ROW_NORM_SQUARED)
+        settle(features, ROW_NORM_SQUARED)
+        settle(target, ROW_NORM_SQUARED)
         return rows
 
     def root_weights(self, x: Floats, y: Floats) -> Floats:

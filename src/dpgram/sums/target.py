@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Self, final
 import numpy as np
 import numpy.typing as npt
 
+from dpgram.core.lattice import settle
 from dpgram.errors import SchemaError, real
 from dpgram.lattice import ROW_NORM
-from dpgram.rows import kernel
 from dpgram.rows.encoder import Encoder, PolicyCounts
 from dpgram.schema import Schema
 from dpgram.sums.base import Statistic
@@ -154,8 +154,8 @@ def shortened(lines: Floats, largest: int) -> Floats:
     for line in lines:
         squared += line * line
     factor = np.minimum(1.0, np.sqrt(largest / np.maximum(squared, 1.0)))
-    held = np.ascontiguousarray(lines).copy()
-    kernel.round_lines(held, factor, largest)
+    held = lines * factor
+    settle(held, largest)
     return held
 
 

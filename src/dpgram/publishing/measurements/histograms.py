@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
+from dpgram.core.sums import NODES
 from dpgram.document.fields import (
     LevelHistogram,
     MeasuredClip,
@@ -20,7 +21,6 @@ from dpgram.document.fields import (
 )
 from dpgram.publishing.measurements.counts import CountMeasurement, decimal_cells
 from dpgram.rows.encoder import Encoder
-from dpgram.rows.kernel import NODES
 from dpgram.sums.clip import ClipStatistic
 from dpgram.sums.histograms import HistogramColumn, HistogramsStatistic
 

@@ -1,0 +1,16 @@
+"""The guarantee: a table in, noisy integer sums out, each of them paid for before it is drawn.
+
+This folder imports numpy, OpenDP, threadpoolctl, python-flint, the standard library and `dpgram.errors`, and
+nothing else of dpgram (tests/core/test_closed.py). proofs/core.md has the claims, file by file.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+NORM: Final = 1 << 15
+"""The largest length of a row, in lattice units."""
+SQUARE: Final = 1 << 30
+"""Its square: the trace of q qᵀ, and what one unit adds to a histogram."""
+EXACT: Final = 1 << 53
+"""Whole numbers up to this are floats, so that sums of them that stay below it have no rounding."""
