@@ -23,6 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from assurance.trials import Outcome, Trial, checked
+from dpgram.core.units import PolicyCounts
 from dpgram.document.coordinates import Coordinates
 from dpgram.document.fields import (
     MeasuredHistograms,
@@ -44,7 +45,7 @@ from dpgram.publishing.measurements.gram import FirstGram, lower_triangle
 from dpgram.publishing.measurements.histograms import Reach
 from dpgram.release import Release
 from dpgram.rows.batch import CountedRows
-from dpgram.rows.encoder import Encoder, PolicyCounts
+from dpgram.rows.encoder import Encoder
 from dpgram.rows.rules import RowRules, row_rules
 from dpgram.schema import Schema
 from dpgram.schema.columns import numeric
@@ -299,7 +300,8 @@ class Unclipped(Statistic):
 
     def zero(self, rules: RowRules) -> tuple[ExactGram, ...]:
         """No rows are none."""
-        return GramStatistic(self.encoder).zero(rules)
+        del rules
+        return (ExactGram.zero(self.encoder.schema.width),)
 
 
 @final

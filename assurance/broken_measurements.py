@@ -18,9 +18,8 @@ import pyarrow as pa
 
 from assurance.trials import Outcome, Trial, audited, checked
 from dpgram.audit import audit
-from dpgram.core.sums import length_bins
+from dpgram.core.sums import length_bins, octave_places
 from dpgram.document.coordinates import Coordinates
-from dpgram.document.octaves import octave_places
 from dpgram.document.reach import CLIP_SQUARES, REACH_SQUARES
 from dpgram.engines.local import LocalEngine, add_up
 from dpgram.engines.passes import Pass
@@ -305,9 +304,10 @@ class _Doubling:
 
     def add(self, rows: CountedRows) -> None:
         self.inner.add(rows)
-        (places,) = np.nonzero(rows.rows.numbers[:, 0] == END)
+        (places,) = np.nonzero(rows.rows.lines[0] == END)
         again = RowBatch(
-            numbers=rows.rows.numbers[places],
+            lines=[line[places] for line in rows.rows.lines],
+            rows=len(places),
             texts=tuple(texts.take(pa.array(places)) for texts in rows.rows.texts),
         )
         self.inner.add(CountedRows(again, self.rules))

@@ -24,6 +24,7 @@ from dpgram.analysis.design import build_design
 from dpgram.analysis.glm import FeatureSpace, NewtonStep
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.pilot import pilot
+from dpgram.core.units import PolicyCounts
 from dpgram.document.coordinates import Coordinates
 from dpgram.document.fields import MeasuredStep
 from dpgram.document.model_units import DIRECTION_BITS, SCORE_UNIT
@@ -37,7 +38,7 @@ from dpgram.publishing import _models, publish_with
 from dpgram.publishing.measurements.gram import Gram, MeasuredGram, lower_triangle
 from dpgram.release import Release
 from dpgram.rows.batch import CountedRows
-from dpgram.rows.encoder import Encoder, PolicyCounts
+from dpgram.rows.encoder import Encoder
 from dpgram.rows.rules import RowRules, row_rules
 from dpgram.schema import Schema
 from dpgram.schema.columns import boolean, numeric

@@ -220,15 +220,16 @@ def sums(asked: Setting, tables: Sequence[Sequence[Row]], folder: Path) -> list[
     reader, adder = plan.reader(), plan.adder()
     # All rows of a unit must come together, and tables must not share units: their names go before the ids.
     rows = [reader.read(batch) for batch in _batches(data, plan)]
-    numbers = np.concatenate([part.numbers for part in rows])
+    lines = [np.concatenate(parts) for parts in zip(*(part.lines for part in rows), strict=True)]
+    count = sum(map(len, rows))
     if plan.rules.unit is None:
-        adder.add(RowBatch(numbers=numbers))
+        adder.add(RowBatch(lines=lines, rows=count))
     else:
         group = len(SCHEMA.source_columns)
         owners = pa.chunked_array([part.ids for part in rows], pa.large_string()).combine_chunks()
-        tables_of = pa.array(numbers[:, group].astype(np.int64)).cast(pa.large_string())
+        tables_of = pa.array(lines[group].astype(np.int64)).cast(pa.large_string())
         named = pc.binary_join_element_wise(tables_of, owners, pa.scalar("/", pa.large_string()))
-        adder.add(RowBatch(numbers=numbers, ids=named))
+        adder.add(RowBatch(lines=lines, rows=count, ids=named))
     _close(data)
     return _cells(adder.result())
 

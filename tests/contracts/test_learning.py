@@ -30,6 +30,8 @@ from tests.flat import request as requested
 from tests.flat import rules as row_rules
 
 from dpgram.audit import audit
+from dpgram.core import sums as exact_counts
+from dpgram.core.sums import octave_places
 from dpgram.document.coordinates import Coordinates
 from dpgram.document.fields import (
     Measured,
@@ -39,7 +41,7 @@ from dpgram.document.fields import (
     MeasuredRows,
 )
 from dpgram.document.measurements import unresolved
-from dpgram.document.octaves import OctaveRun, octave_places
+from dpgram.document.octaves import OctaveRun
 from dpgram.engines.local import add_up
 from dpgram.engines.passes import Pass
 from dpgram.errors import (
@@ -75,7 +77,6 @@ from dpgram.publishing.publication import Allowance
 from dpgram.release import Release
 from dpgram.rows.encoder import Encoder
 from dpgram.schema import Categorical, Numeric, Schema, categorical, legendre, numeric
-from dpgram.sums import counts as exact_counts
 from dpgram.sums.clip import ClipStatistic
 from dpgram.sums.counts import BinsStatistic, OctavesStatistic, RowsStatistic
 from dpgram.sums.histograms import HistogramColumn, HistogramsStatistic
@@ -624,13 +625,13 @@ class TestAudit:
 
     def test_bounds_from_the_data_are_caught(self, monkeypatch: pytest.MonkeyPatch) -> None:
         seen: list[float] = []
-        honest = exact_counts.finest_bins
+        honest = exact_counts.bin_places
 
-        def spying(values: Any, low: float, high: float) -> Any:
+        def spying(values: Any, low: float, high: float, bins: int) -> Any:
             seen[:] = [float(values.min()), float(values.max())]
-            return honest(values, low, high)
+            return honest(values, low, high, bins)
 
-        monkeypatch.setattr(exact_counts, "finest_bins", spying)
+        monkeypatch.setattr(exact_counts, "bin_places", spying)
         monkeypatch.setattr(
             learning,
             "fine_bounds",

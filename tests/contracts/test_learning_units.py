@@ -21,6 +21,7 @@ from tests.flat import publish
 from tests.flat import rules as row_rules
 
 from dpgram.audit import audit
+from dpgram.core.units import Block
 from dpgram.document.coordinates import Coordinates
 from dpgram.document.fields import (
     MeasuredClip,
@@ -175,11 +176,11 @@ class TestSensitivity:
         )
         assert moved(histograms(both, by=BY), histograms(base, by=BY)) == 1.0
 
-        def of_each_group(rows: CountedRows) -> Any:
+        def of_each_group(rows: Block) -> Any:
             _, first = np.unique(np.column_stack([rows.units, rows.groups]), axis=0, return_index=True)
             return np.sort(first)
 
-        monkeypatch.setattr(CountedRows, "one_row_per_unit", property(of_each_group))
+        monkeypatch.setattr(Block, "once", property(of_each_group))
         assert moved(histograms(both, by=BY), histograms(base, by=BY)) == 2.0
 
     @settings(max_examples=20, deadline=None)
@@ -201,7 +202,7 @@ class TestSensitivity:
         rules = row_rules(OPEN, unit="id")
         (batch,) = person(gaps, like).to_batches()
         rows = Reader(rules).read(batch)
-        (chosen,) = CountedRows(rows, rules).one_row_per_unit
+        (chosen,) = CountedRows(rows, rules).once
         assert rows.numbers[chosen, :2].tolist() == [3.0, 4.0]
         assert rows.texts[0][chosen].as_py() == "b"
         nobody = person(gaps, like).set_column(3, "id", pa.nulls(4, pa.int64()))
@@ -398,7 +399,5 @@ class TestAudit:
 
     def test_learning_from_rows_is_caught(self, split: str, monkeypatch: pytest.MonkeyPatch) -> None:
         """Bounds learnt from rows beside a matrix that protects persons: the whole would not."""
-        monkeypatch.setattr(
-            CountedRows, "one_row_per_unit", property(lambda rows: np.flatnonzero(rows.placed))
-        )
+        monkeypatch.setattr(Block, "once", property(lambda rows: np.flatnonzero(rows.placed)))
         assert not self.found(split, seed=2)

@@ -19,6 +19,7 @@ from scipy.special import expit, ndtr
 from scipy.stats import poisson
 
 import dpgram as dg
+from dpgram.core.units import PolicyCounts
 from dpgram.document.fields import MeasuredStep, UnitRule, UnmeasuredModel
 from dpgram.document.measurements import measured_price
 from dpgram.engines import LocalEngine
@@ -39,7 +40,7 @@ from dpgram.publishing import publish_with
 from dpgram.publishing._adaptive_prices import calibrate_adaptive
 from dpgram.publishing.measurements.models import Step
 from dpgram.publishing.request import requested
-from dpgram.rows.encoder import EncodedChunk, PolicyCounts
+from dpgram.rows.encoder import EncodedChunk
 from dpgram.rows.rules import RowRules
 from dpgram.sums._curves import KEPT, curved, limited_expectation, residual_and_root, rising
 from dpgram.sums.models import LONGEST, check_direction

@@ -10,7 +10,6 @@ from types import ModuleType
 
 import pytest
 from assurance.fuzz_targets.guided import LONGEST
-from assurance.fuzz_targets.limits import limited
 from assurance.fuzzing import SHARES, TARGETS, guided, why_not_guided
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -15,13 +15,13 @@ import pytest
 from scipy import stats
 
 from dpgram.audit import audit
+from dpgram.core.units import PolicyCounts
 from dpgram.estimators import PrivateRidge
 from dpgram.privacy.adjacency import adjacency
 from dpgram.privacy.curves.base import GaussianCurve
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing.measurements.target import MeasuredTarget, TargetedGaussian
-from dpgram.rows.encoder import PolicyCounts
 from dpgram.sums.moments import ExactMoments
 from dpgram.sums.target import TargetBounds
 

@@ -12,9 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpgram.core import OCTAVES, ZERO
+from dpgram.core.sums import bin_places, octave_places
 from dpgram.document.fields import LearntLook
 from dpgram.document.measurements import crowded, latest
-from dpgram.document.octaves import OCTAVES, ZERO, octave_edges, octave_places
+from dpgram.document.octaves import octave_edges
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.privacy.count_noise import (
     CountLaw,
@@ -31,7 +33,7 @@ from dpgram.publishing._bounds import (
     reach_for,
     rows_needed,
 )
-from dpgram.sums.zoom import BINS, FINEST, ZOOM_STEPS, Window, finest_bins, zoom_steps
+from dpgram.sums.zoom import BINS, FINEST, ZOOM_STEPS, Window, zoom_steps
 
 QUIET = CountNoise(law="discrete-gaussian", scale=5.0 * ROW_NORM_SQUARED)
 
@@ -46,7 +48,7 @@ def octave_counts(values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
 
 
 def finest_counts(values: npt.NDArray[np.float64], low: float, high: float) -> npt.NDArray[np.int64]:
-    return counted(finest_bins(values, low, high), FINEST)
+    return counted(bin_places(values, low, high, FINEST), FINEST)
 
 
 LAWS = ["discrete-gaussian", "discrete-laplace"]

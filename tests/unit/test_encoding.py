@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpgram.core.lattice import settle
+from dpgram.core.units import PolicyCounts
 from dpgram.errors import DataError, DpgramError, SchemaError, SourceError
 from dpgram.lattice import ROW_NORM, ROW_NORM_SQUARED
-from dpgram.rows.encoder import Encoder, PolicyCounts
+from dpgram.rows.encoder import Encoder
 from dpgram.schema import Schema, boolean, categorical, legendre, numeric, product
 
 from . import slow_encoder

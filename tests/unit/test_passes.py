@@ -531,7 +531,7 @@ class TestTemporaryFiles:
     def test_a_private_folder_without_names_in_it(self, folder: Path) -> None:
         with spill.Spill(2) as heap:
             batch = RowBatch(
-                numbers=np.ones((500, 2)), ids=pa.array(["a"] * 500, pa.large_string())
+                lines=[np.ones(500)] * 2, rows=500, ids=pa.array(["a"] * 500, pa.large_string())
             ).to_batch()
             heap.add([batch, batch])
             assert heap.folder is not None

@@ -33,9 +33,9 @@ from dpgram.cli.row_options import By, ExpectedRows, Missing, Radius, Strict, Un
 from dpgram.errors import DpgramError, LedgerError, OptionsError, ReleaseError, require_publish
 
 if TYPE_CHECKING:
+    from dpgram.core.units import PolicyCounts
     from dpgram.publishing import Adaptive, Check, ColumnCheck, CuratorReport
     from dpgram.release import Release
-    from dpgram.rows.encoder import PolicyCounts
     from dpgram.schema import Schema
 
 LEARNING: Final = "What is measured before the matrix"

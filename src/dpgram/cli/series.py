@@ -35,7 +35,7 @@ from dpgram.errors import DpgramError, OptionsError, require_publish
 
 if TYPE_CHECKING:
     from dpgram.analysis import Trend
-    from dpgram.rows.encoder import PolicyCounts
+    from dpgram.core.units import PolicyCounts
     from dpgram.series import Series
 
 app = typer.Typer(

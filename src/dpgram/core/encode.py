@@ -28,6 +28,8 @@ Mask = npt.NDArray[np.bool_]
 LARGEST: Final = 2.0**1000
 """Scales stay below it, so that no cell too small to be a normal float could reach ½ once it is scaled."""
 CLAMPED, MISSING, UNKNOWN = range(3)
+UNKNOWN_CELL: Final = -1.0
+"""In place of the number of a level: a value that is none of the declared ones."""
 
 
 def broken(what: str) -> DpgramError:
@@ -168,8 +170,22 @@ def encode(rowmap: RowMap, cells: Sequence[Floats], v: Floats, seen: Integers) -
     found = [one for one in bad if one is not None]
     if not found or not rowmap.drop:
         return None
-    lost: Mask = np.logical_or.reduce(found)
-    return lost
+    every: Mask = np.logical_or.reduce(found)
+    return every
+
+
+def usable(rowmap: RowMap, cells: Sequence[Floats]) -> Mask:
+    """Which rows count, as far as their own cells decide it: all of them unless rows are dropped."""
+    kept = np.ones(len(cells[0]) if len(cells) else 0, np.bool_)
+    if rowmap.drop:
+        for cell, count in zip(cells, rowmap.levels, strict=True):
+            kept &= _known(cell, count) if count else np.isfinite(cell)
+    return kept
+
+
+def _known(cell: Floats, count: int) -> Mask:
+    found: Mask = (cell >= 0.0) & (cell < count) & (np.floor(cell) == cell)
+    return found
 
 
 def _number(line: Line, cell: Floats, out: Floats) -> bool:
@@ -197,7 +213,7 @@ def _lost_numbers(line: Line, cell: Floats, seen: Integers) -> Mask | None:
 
 def _lost_levels(cell: Floats, count: int, seen: Integers) -> Mask | None:
     """Which cells are the number of no level of their column."""
-    known = (cell >= 0.0) & (cell < count) & (np.floor(cell) == cell)
+    known = _known(cell, count)
     if known.all():
         return None
     lost = ~known

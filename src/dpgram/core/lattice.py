@@ -22,6 +22,7 @@ from dpgram.errors import DpgramError
 
 product: Final = np.matmul
 """The linear algebra library."""
+INEXACT: Final = "the linear algebra library of this machine does not multiply whole numbers exactly"
 PIECE: Final = 4096
 """Rows rounded at a time: temporary lines stay near the processor."""
 
@@ -138,10 +139,7 @@ def _parts(matrix: Floats) -> Iterator[tuple[int, int, Floats]]:
 def check_linear_algebra(width: int) -> None:
     """Refuse a library whose products of whole numbers are not exact: Strassen, TF32, fast-math."""
     if not _exact(min(width, 512)):
-        raise DpgramError(
-            "the linear algebra library of this machine does not multiply whole numbers exactly",
-            remedy="Install numpy with OpenBLAS, as its wheels bring it",
-        )
+        raise DpgramError(INEXACT, remedy="Install numpy with OpenBLAS, as its wheels bring it")
 
 
 @functools.cache

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from dpgram.core import OCTAVES
 from dpgram.document.fields import (
     ColumnBins,
     ColumnOctaves,
@@ -35,7 +36,7 @@ from dpgram.document.fields import (
     NumberHistogram,
     UnmeasuredModel,
 )
-from dpgram.document.octaves import OCTAVES, OctaveRun
+from dpgram.document.octaves import OctaveRun
 from dpgram.errors import ReleaseError
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.noise import MatrixLaplace, SymmetricGaussian

@@ -6,30 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Final, final
 
-import numpy as np
-import numpy.typing as npt
+from dpgram.core import GREATEST_EXPONENT, LEAST_EXPONENT, ZERO
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-
-LEAST_EXPONENT: Final = -1074
-GREATEST_EXPONENT: Final = 1023
-ZERO: Final = GREATEST_EXPONENT - LEAST_EXPONENT + 1
-"""The place of the cell that counts zeros; 2^k ≤ x < 2^(k+1) is k − LEAST_EXPONENT + 1 above it."""
-OCTAVES: Final = 2 * ZERO + 1
 _LEAST_HALF_WIDTH: Final = 1e-274
-
-
-def octave_places(values: Floats) -> Integers:
-    """The place of each value's octave in the histogram; −1 where it is not finite.
-
-    Proof: proofs/bounds.md#bounds-parts.
-    """
-    finite = np.isfinite(values)
-    held = np.where(finite, values, 0.0)
-    _, exponents = np.frexp(np.abs(held))
-    steps = exponents.astype(np.int64) - LEAST_EXPONENT
-    return np.where(finite, ZERO + np.sign(held).astype(np.int64) * steps, -1)
 
 
 def octave_edges(place: int) -> tuple[float, float]:

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast, final
 
 import numpy as np
 import numpy.typing as npt
 
-from dpgram.engines.passes import BATCH_CHUNKS, Pass, Sums, gram_pass, merge, sums_or_raise
+from dpgram.engines.passes import Pass, Sums, gram_pass, merge, sums_or_raise
 from dpgram.engines.threads import Progress, Run
 from dpgram.errors import DpgramError, shown, whole
-from dpgram.rows.encoder import CHUNK_ROWS, EncodedChunk, Encoder, Missing
+from dpgram.rows.encoder import Encoder, Missing
 from dpgram.schema import Schema
 from dpgram.sums.exact_gram import ExactGram
-from dpgram.sums.histograms import HistogramsStatistic
 
 if TYPE_CHECKING:
     from dpgram.engines._spill import Spill
-    from dpgram.rows.batch_encoder import BatchEncoder
     from dpgram.sources import Source
 
 __all__ = ["LocalEngine", "Progress", "add_up", "gram"]
@@ -60,12 +57,10 @@ def add_up(data: object, work: Pass, *, threads: int | None = None, progress: Pr
     if work.by_unit:
         source = work.open(data)
         return sums_or_raise(_by_unit(source, work, workers, progress, asked_for=threads is not None), work)
-    array = work.rules.plain and _is_plain_array(data, work.rules.schema)
-    (first, *others) = work.statistics
-    if work.plain_encoder is not None:
-        run = _over_array(np.asarray(data), work, workers) if array else _over_source(work, data, workers)
-    elif array and isinstance(first, HistogramsStatistic) and not others and not work.strict:
-        run = _counted_array(np.asarray(data), first, work, workers)
+    if work.rules.plain and not work.strict and _is_plain_array(data, work.rules.schema):
+        rows = np.asarray(data)
+        pieces = _Pieces(rows, work.batch_rows)
+        run = Run(feeds=[pieces] * workers, start=lambda: _AddingArrays(work), total=len(rows))
     else:
         source = work.open(data)
         run = Run(feeds=source.feeds(workers), start=lambda: _Adding(work), total=source.rows)
@@ -144,39 +139,6 @@ def _is_plain_array(data: object, schema: Schema) -> bool:
     )
 
 
-def _over_array(rows: npt.NDArray[np.float64], work: Pass, workers: int) -> Run[Sums]:
-    encoder = work.plain_encoder
-    pieces = _Pieces(rows, (CHUNK_ROWS if encoder is None else encoder.chunk_rows) * BATCH_CHUNKS)
-    return Run(
-        feeds=[pieces] * workers,
-        start=partial(
-            _Summing,
-            work,
-            lambda encoder, first_row, piece: encoder.encode_array(piece, first_row=first_row),
-        ),
-        total=len(rows),
-    )
-
-
-def _over_source(work: Pass, data: object, workers: int) -> Run[Sums]:
-    source = work.open(data)
-    return Run(
-        feeds=source.feeds(workers),
-        start=partial(
-            _Summing, work, lambda encoder, first_row, piece: encoder.encode(piece, first_row=first_row)
-        ),
-        total=source.rows,
-    )
-
-
-def _counted_array(
-    rows: npt.NDArray[np.float64], statistic: HistogramsStatistic, work: Pass, workers: int
-) -> Run[Sums]:
-    """Histograms straight from the caller's memory."""
-    pieces = _Pieces(rows, CHUNK_ROWS * BATCH_CHUNKS)
-    return Run(feeds=[pieces] * workers, start=partial(_Counting, statistic, work), total=len(rows))
-
-
 @final
 class _Pieces:
     """Slices of an array, handed out to whichever worker asks next."""
@@ -212,40 +174,21 @@ class _Numbers:
 
 
 @final
-class _Summing:
-    """Encodes pieces and adds them up: every row counts alike, in one matrix."""
+class _AddingArrays:
+    """Adds up rows of an array straight from the caller's memory, each by itself."""
 
-    def __init__(
-        self, work: Pass, encode: Callable[[BatchEncoder, int, Any], Iterator[EncodedChunk]]
-    ) -> None:
-        encoder = work.plain_encoder
-        if encoder is None:
-            raise TypeError("rows that count differently are added up in another way")
-        self._encode, self._encoder, self._total = encode, encoder.batch_encoder(), work.plain_sums()
+    def __init__(self, work: Pass) -> None:
+        self._adder = work.adder()
 
     def add(self, first_row: int, piece: Any) -> int:
-        for chunk in self._encode(self._encoder, first_row, piece):
-            self._total.add(chunk)
-        return len(piece)
+        from dpgram.rows.batch import RowBatch
 
-    def result(self) -> Sums:
-        return self._total.result()
-
-
-@final
-class _Counting:
-    """Counts the rows of an array in histograms."""
-
-    def __init__(self, statistic: HistogramsStatistic, work: Pass) -> None:
-        self._accumulator = statistic.accumulator(work.rules)
-
-    def add(self, first_row: int, piece: Any) -> int:
         del first_row
-        self._accumulator.add_array(piece)
+        self._adder.add(RowBatch(lines=list(piece.T), rows=len(piece)))
         return len(piece)
 
     def result(self) -> Sums:
-        return self._accumulator.result()
+        return self._adder.result()
 
 
 @final

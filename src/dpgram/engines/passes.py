@@ -13,18 +13,14 @@ from functools import reduce
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, final
 
-import numpy as np
-
+from dpgram.core import sums as core
+from dpgram.core.units import PolicyCounts
 from dpgram.document.fields import SurveyWeight, UnitRule
 from dpgram.errors import DataError, DpgramError, MissingExtra, SchemaError, SourceError, tell_caller
-from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.rows.encoder import CHUNK_ROWS, EncodedChunk, Encoder, PolicyCounts
+from dpgram.rows.encoder import CHUNK_ROWS, Encoder
 from dpgram.rows.rules import RowRules
-from dpgram.sums.base import Accumulator, Statistic, Sum
-from dpgram.sums.clip import ClipStatistic
-from dpgram.sums.counts import ExactCounts
+from dpgram.sums.base import Accumulator, CoreAccumulator, CoreStatistic, Statistic, Sum
 from dpgram.sums.each_group import members_of
-from dpgram.sums.exact_gram import GramSum
 from dpgram.sums.grams import GramStatistic
 
 if TYPE_CHECKING:
@@ -103,25 +99,6 @@ class Pass:
     statistics: tuple[Statistic, ...]
 
     @property
-    def plain_encoder(self) -> Encoder | None:
-        """The encoder of a single matrix in which every row counts alike: there is a shorter way for it.
-
-        Lengths of the same rows may be counted beside it.
-        """
-        (first, *others) = self.statistics
-        if not isinstance(first, GramStatistic) or not self.rules.plain:
-            return None
-        beside = [one for one in others if isinstance(one, ClipStatistic) and one.encoder == first.encoder]
-        return first.encoder if len(beside) == len(others) else None
-
-    def plain_sums(self) -> PlainSums:
-        """Adds up what `plain_encoder` encodes; for one thread."""
-        (first, *others) = self.statistics
-        if not isinstance(first, GramStatistic):
-            raise TypeError(type(first).__name__)
-        return PlainSums(first.encoder, tuple(one for one in others if isinstance(one, ClipStatistic)))
-
-    @property
     def by_unit(self) -> bool:
         """Whether all rows of a unit must come together before any of them is counted."""
         return self.rules.unit_rule is not None
@@ -191,12 +168,6 @@ class Pass:
     def sums(self, batches: Iterable[Numbered], part: int | None = None) -> Outcome:
         """The sums of one part of the table, where rows count one by one."""
         try:
-            if (encoder := self.plain_encoder) is not None:
-                own, plain = encoder.batch_encoder(), self.plain_sums()
-                for first_row, batch in batches:
-                    for chunk in own.encode(batch, first_row=first_row):
-                        plain.add(chunk)
-                return plain.result()
             reader, adder = self.reader(), self.adder()
             for first_row, batch in batches:
                 adder.add(reader.read(batch, first_row=first_row))
@@ -259,33 +230,19 @@ class Pass:
 
 
 @final
-class PlainSums:
-    """A single matrix of rows that count alike, and the lengths of the same rows, each encoded once."""
-
-    def __init__(self, encoder: Encoder, lengths: tuple[ClipStatistic, ...] = ()) -> None:
-        self._gram, self._lengths = GramSum(encoder.schema.width), lengths
-        self._cells = [np.zeros(one.shape, np.int64) for one in lengths]
-        self._read = 0
-
-    def add(self, chunk: EncodedChunk) -> None:
-        self._gram.add(chunk)
-        self._read += chunk.counts.rows_read
-        for one, cells in zip(self._lengths, self._cells, strict=True):
-            cells[0] += np.bincount(one.bins(chunk), minlength=cells.shape[1]) * ROW_NORM_SQUARED
-
-    def result(self) -> Sums:
-        counts = PolicyCounts(rows_read=self._read, rows_used=self._read)
-        counted = [ExactCounts(cells.copy(), counts) for cells in self._cells]
-        return (self._gram.result(), *counted)
-
-
-@final
 class Adder:
     """Rows → sums. Where there are units, each `add` must bring all rows of every unit in it."""
 
     def __init__(self, work: Pass) -> None:
         self._rules = work.rules
-        self._accumulators: list[Accumulator] = [each.accumulator(work.rules) for each in work.statistics]
+        inside = [each for each in work.statistics if isinstance(each, CoreStatistic)]
+        adders = iter(core.adders([each.what(work.rules) for each in inside]))
+        self._accumulators: list[Accumulator] = [
+            CoreAccumulator(each, next(adders))
+            if isinstance(each, CoreStatistic)
+            else each.accumulator(work.rules)
+            for each in work.statistics
+        ]
 
     def add(self, rows: RowBatch) -> None:
         """Count the rows into every sum."""

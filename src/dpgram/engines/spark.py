@@ -211,7 +211,7 @@ def _shipped(rows: RowBatch) -> pa.RecordBatch:
     import numpy as np
     import pyarrow as pa
 
-    count, width, lines = len(rows), rows.numbers.shape[1], len(rows.texts)
+    count, width, lines = len(rows), len(rows.lines), len(rows.texts)
     numbers = pa.array(rows.numbers.reshape(-1))
     # Line after line, so that the texts of one row lie side by side.
     texts = (
@@ -244,7 +244,8 @@ def _received(batch: pa.RecordBatch) -> pa.RecordBatch:
     texts = batch.column("texts").flatten().cast(pa.large_string())
     lines = len(texts) // count
     rows = RowBatch(
-        numbers=numbers.reshape(count, -1),
+        lines=list(np.ascontiguousarray(numbers.reshape(count, -1).T)),
+        rows=count,
         ids=batch.column("unit").cast(pa.large_string()),
         texts=tuple(texts.take(pa.array(np.arange(count) * lines + line)) for line in range(lines)),
     )

@@ -16,7 +16,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from dpgram.document.octaves import LEAST_EXPONENT, OCTAVES, ZERO, OctaveRun
+from dpgram.core import LEAST_EXPONENT, OCTAVES, ZERO
+from dpgram.document.octaves import OctaveRun
 from dpgram.privacy.count_noise import CountNoise, projected_counts
 from dpgram.sums.zoom import BINS
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, final
 import numpy as np
 import numpy.typing as npt
 
+from dpgram.core.units import PolicyCounts
 from dpgram.rows.batch import kinds_of, readings_of
-from dpgram.rows.encoder import PolicyCounts
 from dpgram.rows.floats import as_floats
 from dpgram.rows.learnt_levels import level_texts
 from dpgram.rows.rules import RowRules

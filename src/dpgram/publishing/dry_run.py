@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Unpack, final
 
+from dpgram.core.units import PolicyCounts
 from dpgram.engines.find import find_engine
 from dpgram.privacy.accountant import describe, price
 from dpgram.privacy.guarantee import Guarantee
@@ -18,7 +19,7 @@ from dpgram.publishing.losses import Losses, losses_of, row_warnings
 from dpgram.publishing.publisher import form_of
 from dpgram.publishing.request import Asked, Request, check_rows, check_schema, open_ledger, requested
 from dpgram.publishing.terms import matrix_terms, plain_price
-from dpgram.rows.encoder import Encoder, PolicyCounts
+from dpgram.rows.encoder import Encoder
 from dpgram.rows.rules import EVERY_ROW, RowRules, row_rules
 from dpgram.sources.headers import NO_HEADER, look_like_cells
 from dpgram.sums.grams import GramStatistic

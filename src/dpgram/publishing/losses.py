@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, final
 
+from dpgram.core.units import PolicyCounts
 from dpgram.document.terminal import printable
 from dpgram.publishing.causes import Cause, causes
 from dpgram.publishing.column_checks import ColumnCheck, check_columns
-from dpgram.rows.encoder import PolicyCounts
 from dpgram.rows.rules import RowRules
 from dpgram.schema import SourceColumn
 

@@ -13,6 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Literal, Unpack, final
 
 from dpgram import __version__
+from dpgram.core.units import PolicyCounts
 from dpgram.document.fields import AdjacencyName, Group, Measurements
 from dpgram.document.measurements import unresolved
 from dpgram.engines.find import find_engine
@@ -61,7 +62,6 @@ from dpgram.publishing.request import (
 from dpgram.publishing.split import Adaptive
 from dpgram.publishing.terms import ReleaseTerms, matrix_pass, matrix_terms, plain_price
 from dpgram.release import Release
-from dpgram.rows.encoder import PolicyCounts
 from dpgram.rows.rules import EVERY_ROW, Rows
 from dpgram.schema import Schema
 from dpgram.schema.columns import Categorical

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
+from dpgram.core.units import PolicyCounts
 from dpgram.document.coordinates import Coordinates
 from dpgram.document.fields import MeasuredClip, MeasuredHistograms, MeasuredMatrix, MeasuredReach
 from dpgram.document.measurements import histogram_rows, level_count, number_bounds
@@ -48,7 +49,7 @@ from dpgram.publishing.publication import Account, Prepaid, Program, Stage, paid
 from dpgram.publishing.request import LedgerLike, Request, check_note, open_ledger, requested
 from dpgram.publishing.split import SLACK, Adaptive
 from dpgram.publishing.terms import stated
-from dpgram.rows.encoder import Encoder, PolicyCounts
+from dpgram.rows.encoder import Encoder
 from dpgram.rows.rules import EVERY_ROW, Rows
 from dpgram.sums.counts import ExactCounts
 from dpgram.sums.exact_gram import ExactGram

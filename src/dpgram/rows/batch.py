@@ -6,31 +6,27 @@ An engine reads batches into `RowBatch` (`Reader`), brings all rows of a unit to
 
 from __future__ import annotations
 
-from copy import copy
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Final, Self, final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dpgram.core.units import row_hashes
+from dpgram.core.units import Block, Counting, PolicyCounts, Texts
 from dpgram.errors import DpgramError
-from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.rows.batch_encoder import declared_cells, refuse_breaches
-from dpgram.rows.encoder import PolicyCounts
-from dpgram.rows.floats import as_floats, in_rows
+from dpgram.rows.floats import as_floats, one_form
 from dpgram.rows.learnt_levels import level_texts
 from dpgram.rows.rules import RowRules
 from dpgram.rows.units import Floats, Integers, Mask, id_hashes, unit_ids
 from dpgram.schema import Schema
-from dpgram.schema.encodings import UNKNOWN_CODE
 from dpgram.schema.reading import Reading
 from dpgram.sources import DeclaredKind, declared_kinds
 from dpgram.sources.plain_columns import plain_columns
 
-_UNIT, _NUMBERS = "unit", "numbers"
+_UNIT: Final = "unit"
 _HASH_BITS: Final = 52
 """As many bits of a hash as a float keeps exactly."""
 
@@ -59,7 +55,8 @@ class RowBatch:
     `without_unit` says how many they were. As sensitive as the table itself.
     """
 
-    numbers: Floats
+    lines: Sequence[Floats]
+    rows: int
     ids: pa.LargeStringArray | None = None
     texts: tuple[pa.LargeStringArray, ...] = ()
     without_unit: int = 0
@@ -70,10 +67,16 @@ class RowBatch:
         width = len(rules.schema.source_columns) + len(rules.extra)
         texts = tuple(pa.nulls(0, pa.large_string()) for _ in rules.schema.without_levels)
         ids = pa.nulls(0, pa.large_string())
-        return cls(numbers=np.empty((0, width)), ids=ids, texts=texts, without_unit=without_unit)
+        lines = [np.empty(0)] * width
+        return cls(lines=lines, rows=0, ids=ids, texts=texts, without_unit=without_unit)
 
     def __len__(self) -> int:
-        return len(self.numbers)
+        return self.rows
+
+    @property
+    def numbers(self) -> Floats:
+        """The same, a row for each row."""
+        return np.column_stack(self.lines) if self.lines else np.empty((self.rows, 0))
 
     def split(self, buckets: int) -> list[Self]:
         """The same rows in buckets, all rows of a unit in one; the same bucket for an id everywhere."""
@@ -83,11 +86,12 @@ class RowBatch:
         order = np.argsort(places, kind="stable")
         ends = np.cumsum(np.bincount(places, minlength=buckets))
         index = pa.array(order)
-        ids, numbers = self.ids.take(index), self.numbers[order]
+        ids, lines = self.ids.take(index), [line[order] for line in self.lines]
         texts = [line.take(index) for line in self.texts]
         return [
             type(self)(
-                numbers=numbers[end - size : end],
+                lines=[line[end - size : end] for line in lines],
+                rows=int(size),
                 ids=ids.slice(end - size, size),
                 texts=tuple(line.slice(end - size, size) for line in texts),
                 without_unit=self.without_unit if bucket == 0 else 0,
@@ -97,23 +101,22 @@ class RowBatch:
 
     def to_batch(self) -> pa.RecordBatch:
         """The rows that have a unit, for shipping and for temporary files."""
-        cells = pa.array(np.ascontiguousarray(self.numbers).reshape(-1))
-        numbers = pa.FixedSizeListArray.from_arrays(cells, self.numbers.shape[1])
         ids = pa.nulls(len(self), pa.large_string()) if self.ids is None else self.ids
-        names = [_UNIT, _NUMBERS, *map(str, range(len(self.texts)))]
-        return pa.record_batch([ids, numbers, *self.texts], names=names)
+        numbers = [pa.array(line) for line in self.lines]
+        names = [_UNIT, *(f"number {place}" for place in range(len(numbers)))]
+        names += [f"text {place}" for place in range(len(self.texts))]
+        return pa.record_batch([ids, *numbers, *self.texts], names=names)
 
     @classmethod
     def from_batches(cls, batches: list[pa.RecordBatch], *, without_unit: int = 0) -> Self:
         """All rows of these batches, which `to_batch` made; at least one."""
         table = pa.Table.from_batches(batches).combine_chunks()
-        cells = table[_NUMBERS].combine_chunks()
-        width = cells.type.list_size
-        numbers = cells.flatten().to_numpy(zero_copy_only=False).reshape(-1, width)
+        columns = {name: table[name].combine_chunks() for name in table.column_names}
         return cls(
-            numbers=numbers.copy(),
-            ids=table[_UNIT].combine_chunks(),
-            texts=tuple(table[name].combine_chunks() for name in table.column_names[2:]),
+            lines=[one.to_numpy() for name, one in columns.items() if name.startswith("number ")],
+            rows=len(table),
+            ids=columns[_UNIT],
+            texts=tuple(one for name, one in columns.items() if name.startswith("text ")),
             without_unit=without_unit,
         )
 
@@ -145,15 +148,17 @@ class Reader:
             beside = batch.select([column.name for column in rules.extra])
             mended = plain_columns(beside, self._kinds, self._readings)
             lines += [column.read(cells) for cells, column in zip(mended.columns, rules.extra, strict=True)]
-        numbers = in_rows(lines, batch.num_rows)
+        count = batch.num_rows
         if rules.unit is None:
-            return RowBatch(numbers=numbers, texts=tuple(texts))
-        ids = unit_ids(batch.column(rules.unit), rules.unit)
+            return RowBatch(lines=[as_floats(line) for line in lines], rows=count, texts=tuple(texts))
+        ids, lines = unit_ids(batch.column(rules.unit), rules.unit), list(map(one_form, lines))
         if ids.null_count == 0:
-            return RowBatch(numbers=numbers, ids=ids, texts=tuple(texts))
+            return RowBatch(lines=lines, rows=count, ids=ids, texts=tuple(texts))
         named = ids.is_valid()
+        mask = named.to_numpy(zero_copy_only=False)
         return RowBatch(
-            numbers=numbers[named.to_numpy(zero_copy_only=False)],
+            lines=[line[mask] for line in lines],
+            rows=count - ids.null_count,
             ids=ids.filter(named),
             texts=tuple(line.filter(named) for line in texts),
             without_unit=ids.null_count,
@@ -170,134 +175,77 @@ def _text_numbers(texts: pa.LargeStringArray) -> Floats:
 
 @final
 class CountedRows:
-    """Rows with what decides how each counts: its group, its weight, its unit.
+    """Rows with what decides how each counts, as a block of the core: group, weight, unit.
 
     Where there are units, all rows of every unit in it must be here. As sensitive as the table.
     """
 
     def __init__(self, rows: RowBatch, rules: RowRules) -> None:
-        self.rows, self._rules = rows, rules
-        self.groups = self._groups()
-        self.weights, weighted = self._weights()
-        self.weighted = weighted
-        self.left_out = self._left_out()
-        self.placed: Mask = (self.groups >= 0) & weighted & ~self.left_out
-        """Rows that have a group and a weight, where these are asked for, of persons who count here."""
-        self.placed_anywhere = self.placed
-        """The same, of whatever group: by these it is decided which rows of a unit count, and how much."""
-        self.units, self.unit_hashes = _numbered(rows)
-        self.uncounted = _uncounted(self)
-        """The units, and the rows that count nowhere: without a unit, a group or a weight."""
-
-    def of_group(self, number: int) -> CountedRows:
-        """The same rows, of which those of one group count. A unit counts in all groups together as before.
-
-        Rows that count nowhere are told of with the first group.
-
-        Proof: proofs/adaptive.md#adaptive-groups.
-        """
-        view = copy(self)
-        there = self.groups == number
-        view.groups = np.where(there, 0, -1)
-        view.placed = self.placed & there
-        if number:
-            view.uncounted = PolicyCounts()
-        vars(view)["one_row_per_unit"] = self.one_row_per_unit[there[self.one_row_per_unit]]
-        return view
+        self.rows = rows
+        schema, extra = rules.schema, len(rules.schema.source_columns)
+        by, survey = rules.by is not None, rules.weight
+        self.left_out = _left_out(rows, rules)
+        units, unit_hashes = _numbered(rows)
+        rule = rules.unit_rule
+        self.block = Block(
+            rows.lines,
+            len(rows),
+            groups=np.nan_to_num(rows.lines[extra], nan=-1.0).astype(np.int64) if by else None,
+            weights=None if survey is None else _root_weights(rows.lines[extra + by], survey.at_most),
+            counting=None if rule is None else Counting(rule.rows_at_most, alike=rule.counts == "rows"),
+            units=units,
+            unit_hashes=unit_hashes,
+            without_unit=rows.without_unit,
+            left_out=self.left_out,
+            texts=[_coded(line) for line in rows.texts],
+            levelled=[place for place, one in enumerate(schema.columns_read) if one.group_levels],
+        )
 
     @property
-    def unit_count(self) -> int:
-        """How many units have a row here."""
-        return 0 if self.rows.ids is None else int(self.units.max(initial=-1)) + 1
+    def once(self) -> Integers:
+        """The places of the rows that counts are made of."""
+        return self.block.once
 
-    @cached_property
-    def one_row_per_unit(self) -> Integers:
-        """The places of the rows that counts are made of: all that are placed or, with units, one of each.
+    @property
+    def placed(self) -> Mask:
+        """Rows that have a group and a weight, where these are asked for, of persons who count here."""
+        return self.block.placed
 
-        Of a unit's rows the one with the fewest gaps is taken and, among those, the one with the least hash
-        of id and content: by that unit's rows alone, in no order. So adding or removing a unit adds or
-        removes one row, replacing one replaces one, and whatever is proven for rows holds for units.
+    @property
+    def uncounted(self) -> PolicyCounts:
+        """The units, and the rows that count nowhere."""
+        return self.block.uncounted
 
-        Proof: proofs/bounds.md#bounds-units.
-        """
-        (placed,) = np.nonzero(self.placed)
-        if self.rows.ids is None or len(placed) == 0:
-            return placed
-        numbers = np.ascontiguousarray(self.rows.numbers[placed])
-        first, second = row_hashes(self.unit_hashes[placed], numbers)
-        owners = self.units[placed]
-        order = np.lexsort((second, first, self._gaps(numbers), owners))
-        best = np.ones(len(order), np.bool_)
-        best[1:] = owners[order[1:]] != owners[order[:-1]]
-        return np.sort(placed[order[best]])
-
-    def lattice_weights(self, places: Integers) -> Integers:
-        """What each of these rows adds to a count: 2^30, or ⌊2^30·w/max⌋ where rows are weighted.
-
-        Proof: proofs/measurements.md#measurements-sensitivity.
-        """
-        if self.weights is None:
-            return np.full(len(places), ROW_NORM_SQUARED, np.int64)
-        counted: Integers = np.floor(np.square(self.weights[places]) * ROW_NORM_SQUARED).astype(np.int64)
-        return counted
-
-    def _gaps(self, numbers: Floats) -> Integers:
-        gaps = np.zeros(len(numbers), np.int64)
-        for place, column in enumerate(self._rules.schema.columns_read):
-            line = numbers[:, place]
-            gaps += ~np.isfinite(line)
-            if column.group_levels:
-                gaps += line == UNKNOWN_CODE
-        return gaps
-
-    def _left_out(self) -> Mask:
-        """Rows of persons whose periods of a series are used up."""
-        out, ids = self._rules.left_out, self.rows.ids
-        return np.zeros(len(self.rows), np.bool_) if out is None or ids is None else out.among(ids)
-
-    def _groups(self) -> Integers:
-        """The number of each row's group; −1 where it has none. Proof: proofs/units.md#units-groups."""
-        if self._rules.by is None:
-            return np.zeros(len(self.rows), np.int64)
-        place = len(self._rules.schema.source_columns)
-        return np.nan_to_num(self.rows.numbers[:, place], nan=-1.0).astype(np.int64)
-
-    def _weights(self) -> tuple[Floats | None, Mask]:
-        """√(w/max) of each row, w clamped to [0, max]; and whether it has a weight at all.
-
-        Proof: proofs/units.md#units-weights.
-        """
-        survey = self._rules.weight
-        if survey is None:
-            return None, np.ones(len(self.rows), np.bool_)
-        place = len(self._rules.schema.source_columns) + int(self._rules.by is not None)
-        given = self.rows.numbers[:, place]
-        weighted = np.isfinite(given)
-        clamped = np.clip(np.where(weighted, given, 0.0), 0.0, survey.at_most)
-        return np.minimum(np.sqrt(clamped / survey.at_most), 1.0), weighted
+    def lines(self, columns: Sequence[int], rows: Integers) -> list[Floats]:
+        """These source columns of some rows."""
+        return [self.rows.lines[place][rows] for place in columns]
 
 
-def _uncounted(rows: CountedRows) -> PolicyCounts:
-    lost = rows.rows.without_unit
-    elsewhere = int(np.sum(~rows.placed))
-    return PolicyCounts(
-        rows_read=lost + elsewhere,
-        rows_dropped=lost + elsewhere,
-        rows_without_unit=lost,
-        rows_without_group=int(np.sum(rows.groups < 0)),
-        rows_without_weight=int(np.sum((rows.groups >= 0) & ~rows.weighted)),
-        rows_left_out=int(np.sum(rows.left_out)),
-        units_read=rows.unit_count,
-    )
+def _left_out(rows: RowBatch, rules: RowRules) -> Mask | None:
+    """Rows of persons whose periods of a series are used up."""
+    out, ids = rules.left_out, rows.ids
+    return None if out is None or ids is None else out.among(ids)
 
 
-def _numbered(rows: RowBatch) -> tuple[Integers, npt.NDArray[np.uint64]]:
+def _root_weights(given: Floats, at_most: float) -> Floats:
+    """√(w/max) of each row, w clamped to [0, max]; NaN where there is none.
+
+    Proof: proofs/units.md#units-weights.
+    """
+    weighted = np.isfinite(given)
+    clamped = np.clip(np.where(weighted, given, 0.0), 0.0, at_most)
+    return np.where(weighted, np.minimum(np.sqrt(clamped / at_most), 1.0), np.nan)
+
+
+def _numbered(rows: RowBatch) -> tuple[Integers | None, npt.NDArray[np.uint64] | None]:
     """A number for each unit, by exact comparison of ids, and the hash of each row's id."""
     if rows.ids is None:
-        return _NO_UNITS, _NO_SEEDS
+        return None, None
     codes = rows.ids.dictionary_encode().indices.to_numpy(zero_copy_only=False)
     return codes.astype(np.int64), id_hashes(rows.ids)
 
 
-_NO_UNITS: Final[Integers] = np.empty(0, np.int64)
-_NO_SEEDS: Final = np.empty(0, np.uint64)
+def _coded(texts: pa.LargeStringArray) -> Texts:
+    encoded = texts.dictionary_encode()
+    codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return Texts(codes, encoded.dictionary.to_pylist())

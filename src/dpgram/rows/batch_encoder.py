@@ -11,8 +11,9 @@ import pyarrow as pa
 
 from dpgram.core.encode import Floats, Integers, Mask
 from dpgram.core.lattice import Work
+from dpgram.core.units import PolicyCounts
 from dpgram.errors import DataError, DpgramError, SourceError
-from dpgram.rows.encoder import LINE_GROUP, EncodedChunk, Encoder, PolicyCounts
+from dpgram.rows.encoder import LINE_GROUP, EncodedChunk, Encoder
 from dpgram.rows.floats import fill
 from dpgram.rows.row_map import row_map
 from dpgram.schema.columns import SourceColumn

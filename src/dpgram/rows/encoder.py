@@ -10,13 +10,13 @@ are clamped.
 from __future__ import annotations
 
 import math
-from dataclasses import KW_ONLY, dataclass, field, fields
-from operator import add, attrgetter
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, final, get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from dpgram.core.units import PolicyCounts
 from dpgram.document.coordinates import Coordinates
 from dpgram.errors import SchemaError, real, shown
 from dpgram.schema import Schema
@@ -35,38 +35,6 @@ of two, so that the lines of a chunk do not compete for the same places of the c
 LEAST_CHUNK_ROWS: Final = 1_000
 CHUNK_CELLS: Final = 1 << 18
 """Most cells of a chunk between these: wide schemas get shorter chunks."""
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PolicyCounts:
-    """How many rows and cells each policy touched; adds up over batches. Exact, hence not private.
-
-    Cells are counted over all rows read, dropped ones included, but for rows without a unit or group and
-    rows beyond what a unit may have; all of these are dropped too. Rows clipped are among the rows used.
-    """
-
-    rows_read: int = 0
-    rows_used: int = 0
-    rows_dropped: int = 0
-    cells_clamped: int = 0
-    cells_missing: int = 0
-    cells_unknown: int = 0
-    rows_clipped: int = 0
-    units_read: int = 0
-    rows_without_unit: int = 0
-    rows_over_unit_limit: int = 0
-    rows_without_group: int = 0
-    rows_without_weight: int = 0
-    rows_left_out: int = 0
-    """Of persons who have counted in as many periods of a series as they may, or too short a time ago."""
-
-    def __add__(self, other: PolicyCounts) -> PolicyCounts:
-        return PolicyCounts(**dict(zip(_COUNTED, map(add, _counted(self), _counted(other)), strict=True)))
-
-
-_COUNTED: Final = tuple(field.name for field in fields(PolicyCounts))
-_counted: Final = attrgetter(*_COUNTED)
 
 
 @final

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -33,12 +32,9 @@ def fill(target: Floats, line: npt.NDArray[Any]) -> None:
         target[:] = line
 
 
-def in_rows(lines: Sequence[npt.NDArray[Any]], count: int) -> Floats:
-    """One row for each place of these lines; rows with the same numbers have the same bits."""
-    rows = np.empty((count, len(lines)))
+def one_form(line: npt.NDArray[Any]) -> Floats:
+    """A copy in which zeros and NaNs have one form: rows with the same numbers have the same bits."""
     with np.errstate(all="ignore"):
-        for place, line in enumerate(lines):
-            rows[:, place] = line
-        rows += 0.0  # −0.0 becomes 0.0
-    rows[np.isnan(rows)] = np.nan
-    return rows
+        found = np.array(line, np.float64) + 0.0  # −0.0 becomes 0.0
+    found[np.isnan(found)] = np.nan
+    return found

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dpgram.core.units import PolicyCounts
 from dpgram.engines.find import find_engine
 from dpgram.errors import DpgramError, OptionsError, ReleaseError, warn_caller
 from dpgram.files import append, refuse_ledger, write_whole
@@ -44,7 +45,6 @@ from dpgram.publishing.series import (
     series_terms,
 )
 from dpgram.publishing.split import Adaptive
-from dpgram.rows.encoder import PolicyCounts
 from dpgram.rows.participation import NOBODY, LeftOut
 from dpgram.rows.rules import EVERY_ROW, Rows
 from dpgram.schema import Schema

@@ -18,12 +18,12 @@ from dpgram.series.stream import Stream, secret_path
 if TYPE_CHECKING:
     from dpgram.analysis import Trend
     from dpgram.analysis.estimand import Kind
+    from dpgram.core.units import PolicyCounts
     from dpgram.engines.base import Engine
     from dpgram.engines.threads import Progress
     from dpgram.publishing.request import LedgerLike
     from dpgram.publishing.split import Adaptive
     from dpgram.release import Release
-    from dpgram.rows.encoder import PolicyCounts
     from dpgram.rows.rules import Rows
     from dpgram.schema import Schema
     from dpgram.series.plan import SeriesPlan

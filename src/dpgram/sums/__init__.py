@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         OctavesStatistic,
         RowsStatistic,
     )
-    from dpgram.sums.exact_gram import ExactGram, GramSum
+    from dpgram.sums.exact_gram import ExactGram
     from dpgram.sums.grams import GramStatistic
     from dpgram.sums.levels import ExactLevels, LevelsStatistic
     from dpgram.sums.moments import ExactMoments, MomentsStatistic
@@ -33,7 +33,6 @@ __all__ = [
     "ExactLevels",
     "ExactMoments",
     "GramStatistic",
-    "GramSum",
     "LevelsStatistic",
     "MomentsStatistic",
     "OctavesStatistic",
@@ -49,7 +48,7 @@ __getattr__, __dir__ = _when_used(
         "dpgram.sums.base": "Accumulator Statistic Sum",
         "dpgram.sums.column_moments": "ColumnMomentsStatistic ExactColumnMoments",
         "dpgram.sums.counts": ("BinsStatistic CountsStatistic ExactCounts OctavesStatistic RowsStatistic"),
-        "dpgram.sums.exact_gram": "ExactGram GramSum",
+        "dpgram.sums.exact_gram": "ExactGram",
         "dpgram.sums.grams": "GramStatistic",
         "dpgram.sums.levels": "ExactLevels LevelsStatistic",
         "dpgram.sums.moments": "ExactMoments MomentsStatistic",

@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 import numpy.typing as npt
 
+from dpgram.core.units import PolicyCounts
 from dpgram.errors import DpgramError
-from dpgram.rows.encoder import PolicyCounts
 from dpgram.sums.exact_gram import MAX_ROWS
 
 Integers = npt.NDArray[np.int64]

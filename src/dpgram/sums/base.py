@@ -9,11 +9,13 @@ fixed order of operations, never by a matrix product over several rows, whose bi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self, final
+
+from dpgram.core import sums as core
 
 if TYPE_CHECKING:
+    from dpgram.core.units import PolicyCounts
     from dpgram.rows.batch import CountedRows
-    from dpgram.rows.encoder import PolicyCounts
     from dpgram.rows.rules import RowRules
 
 
@@ -58,3 +60,38 @@ class Statistic(ABC):
     @abstractmethod
     def zero(self, rules: RowRules) -> tuple[Sum, ...]:
         """The sums of no rows."""
+
+
+class CoreStatistic(Statistic):
+    """One that the core adds up: named columns and an encoder as the core's data, and the sum that comes."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def what(self, rules: RowRules) -> core.Sum:
+        """What the core adds up of the rows that these rules read."""
+
+    @abstractmethod
+    def carried(self, found: core.Found) -> Sum:
+        """An exact sum, to be shipped and merged."""
+
+    def accumulator(self, rules: RowRules) -> Accumulator:
+        """Working memory of one thread."""
+        return CoreAccumulator(self, self.what(rules).adder())
+
+    def zero(self, rules: RowRules) -> tuple[Sum, ...]:
+        return tuple(map(self.carried, self.what(rules).adder().found()))
+
+
+@final
+class CoreAccumulator:
+    """Adds rows up in the core."""
+
+    def __init__(self, statistic: CoreStatistic, adder: core.Adder) -> None:
+        self._statistic, self._adder = statistic, adder
+
+    def add(self, rows: CountedRows) -> None:
+        self._adder.add(rows.block)
+
+    def result(self) -> tuple[Sum, ...]:
+        return tuple(map(self._statistic.carried, self._adder.found()))

@@ -9,26 +9,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
-import numpy as np
-import numpy.typing as npt
-
-from dpgram.core.sums import length_bins
+from dpgram.core import sums as core
 from dpgram.document.reach import CLIP_SQUARES, REACH_SQUARES
-from dpgram.rows.encoder import EncodedChunk, Encoder
+from dpgram.rows.encoder import Encoder
+from dpgram.rows.row_map import row_map
 from dpgram.sums.counts import CountsStatistic
+from dpgram.sums.grams import places
 
 if TYPE_CHECKING:
-    from dpgram.rows.batch import CountedRows
     from dpgram.rows.rules import RowRules
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class ClipStatistic(CountsStatistic):
-    """Lengths of rows in the encoder's coordinates, before its clip."""
+    """Lengths of rows in the encoder's coordinates, before its clip.
+
+    Proof: proofs/adaptive.md#adaptive-clip.
+    """
 
     encoder: Encoder
     reach: bool = False
@@ -36,28 +34,8 @@ class ClipStatistic(CountsStatistic):
 
     @property
     def shape(self) -> tuple[int, int]:
-        return 1, len(self.ends) + 1
+        return 1, len(REACH_SQUARES if self.reach else CLIP_SQUARES) + 1
 
-    @property
-    def ends(self) -> Floats:
-        """|u|²/R² at the ends of the bins."""
-        return REACH_SQUARES if self.reach else CLIP_SQUARES
-
-    def bins(self, chunk: EncodedChunk) -> Integers:
-        """The bin of each row that an encoder in these coordinates kept.
-
-        Proof: proofs/adaptive.md#adaptive-clip.
-        """
-        lengths = np.empty(0) if chunk.lengths is None else chunk.lengths
-        return length_bins(lengths, self.ends)
-
-    def places(self, rows: CountedRows, chosen: Integers, rules: RowRules) -> Integers:
-        """The bin of each row; none for a row that the policy drops."""
-        encoder, source = self.encoder.batch_encoder(), rules.schema.source_columns
-        columns = [source.index(name) for name in self.encoder.schema.source_columns]
-        numbers = np.ascontiguousarray(rows.rows.numbers[chosen][:, columns])
-        found = np.full((1, len(chosen)), -1)
-        (usable,) = np.nonzero(encoder.usable(numbers.T))
-        chunks = [self.bins(chunk) for chunk in encoder.encode_array(numbers[usable])]
-        found[0, usable] = np.concatenate(chunks) if chunks else []
-        return found
+    def what(self, rules: RowRules) -> core.Lengths:
+        ends = REACH_SQUARES if self.reach else CLIP_SQUARES
+        return core.Lengths(row_map(self.encoder), places(self.encoder, rules), tuple(ends.tolist()))

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.core.lattice import settle
+from dpgram.core.units import PolicyCounts
 from dpgram.lattice import ROW_NORM, ROW_NORM_SQUARED
-from dpgram.rows.encoder import PolicyCounts
 from dpgram.sums._exact_cells import ExactCells
 from dpgram.sums.base import Statistic
 from dpgram.sums.moments import refuse_groups_and_weights
@@ -65,13 +65,13 @@ class ColumnMomentsAccumulator:
 
     def add(self, rows: CountedRows) -> None:
         """Add up the cells that are there; with units, those of one row of each."""
-        chosen = rows.one_row_per_unit
+        chosen = rows.once
         read = int(rows.placed.sum())
         self._counts += rows.uncounted + PolicyCounts(
             rows_read=read, rows_used=len(chosen), rows_dropped=read - len(chosen)
         )
         for column, (place, ends) in enumerate(zip(self._places, self._bounds, strict=True)):
-            line = rows.rows.numbers[chosen, place]
+            line = rows.rows.lines[place][chosen]
             lattice = on_lattice(line[np.isfinite(line)], *ends)
             self._cells[0, column] += len(lattice) * ROW_NORM_SQUARED
             self._cells[1, column] += int(lattice.sum()) * ROW_NORM

@@ -9,54 +9,30 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, final
 
-from dpgram.sums.base import Statistic, Sum
+from dpgram.core import sums as core
+from dpgram.sums.base import CoreStatistic, Statistic, Sum
 
 if TYPE_CHECKING:
-    from dpgram.rows.batch import CountedRows
     from dpgram.rows.rules import RowRules
-    from dpgram.sums.base import Accumulator
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class EachGroupStatistic(Statistic):
+class EachGroupStatistic(CoreStatistic):
     """One statistic for each group in order; none for a group that is not measured."""
 
-    members: tuple[Statistic | None, ...]
+    members: tuple[CoreStatistic | None, ...]
 
-    def accumulator(self, rules: RowRules) -> EachGroupAccumulator:
-        """Working memory of one thread."""
-        return EachGroupAccumulator(self, rules)
+    def what(self, rules: RowRules) -> core.EachGroup:
+        alone = _alone(rules)
+        return core.EachGroup(tuple(None if one is None else one.what(alone) for one in self.members))
+
+    def carried(self, found: core.Found) -> Sum:
+        """Members are of one kind."""
+        return next(one for one in self.members if one is not None).carried(found)
 
     def count(self, rules: RowRules) -> int:
         return sum(one.count(_alone(rules)) for one in self.members if one is not None)
-
-    def zero(self, rules: RowRules) -> tuple[Sum, ...]:
-        alone = _alone(rules)
-        return tuple(found for one in self.members if one is not None for found in one.zero(alone))
-
-
-@final
-class EachGroupAccumulator:
-    """Passes the rows of each group on.
-
-    Proof: proofs/adaptive.md#adaptive-groups.
-    """
-
-    def __init__(self, statistic: EachGroupStatistic, rules: RowRules) -> None:
-        alone = _alone(rules)
-        self._members: list[tuple[int, Accumulator]] = [
-            (number, one.accumulator(alone))
-            for number, one in enumerate(statistic.members)
-            if one is not None
-        ]
-
-    def add(self, rows: CountedRows) -> None:
-        for number, one in self._members:
-            one.add(rows.of_group(number))
-
-    def result(self) -> tuple[Sum, ...]:
-        return tuple(found for _, one in self._members for found in one.result())
 
 
 def _alone(rules: RowRules) -> RowRules:

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Meta
 
+from dpgram.core.units import PolicyCounts
 from dpgram.errors import DpgramError
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.rows.encoder import EncodedChunk, PolicyCounts
 
 EXACT_ROWS: Final = 1 << 22
 """Rows whose products a float64 adds up exactly in any order: 2^22 · 2^30 = 2^52 < 2^53."""
@@ -168,41 +168,6 @@ def _read_head(raw: bytes) -> _Head:
 def _malformed() -> DpgramError:
     """Nothing of what was read: it may be a sum."""
     return DpgramError("these bytes of a Gram matrix do not follow the format", remedy="Make them again")
-
-
-@final
-class GramSum:
-    """Adds encoded chunks up: in float64 while that is exact, then in int64. Serves one thread."""
-
-    def __init__(self, width: int) -> None:
-        self._cells = np.zeros((width, width), np.int64)
-        self._floats = np.zeros((width, width))
-        self._pending = 0
-        self._counts = PolicyCounts()
-
-    def add(self, chunk: EncodedChunk) -> None:
-        """Add the rows of an encoder's chunk."""
-        rows = chunk.lines.shape[1]
-        if self._pending + rows > EXACT_ROWS:
-            self._flush()
-        width = len(self._floats)
-        self._floats += (chunk.lines @ chunk.lines.T)[:width, :width]
-        self._pending += rows
-        self._counts += chunk.counts
-
-    def note(self, counts: PolicyCounts) -> None:
-        """Count rows that never came into a chunk."""
-        self._counts += counts
-
-    def _flush(self) -> None:
-        self._cells += _integers(self._floats, self._pending)
-        self._floats[:] = 0.0
-        self._pending = 0
-
-    def result(self) -> ExactGram:
-        """The sum so far."""
-        self._flush()
-        return ExactGram(self._cells.copy(), self._counts.rows_used, self._counts)
 
 
 def _integers(product: npt.NDArray[np.float64], rows: int) -> npt.NDArray[np.int64]:

@@ -8,18 +8,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Self, final
 
-import numpy as np
-import pyarrow as pa
-
+from dpgram.core import sums as core
+from dpgram.core.units import PolicyCounts
 from dpgram.errors import DpgramError
-from dpgram.rows.encoder import PolicyCounts
 from dpgram.rows.learnt_levels import LONGEST_LEVEL
 from dpgram.sums._exact_cells import packed, unpacked
-from dpgram.sums.base import Statistic
-from dpgram.sums.exact_gram import EXACT_ROWS
+from dpgram.sums.base import CoreStatistic
 
 if TYPE_CHECKING:
-    from dpgram.rows.batch import CountedRows
     from dpgram.rows.rules import RowRules
 
 
@@ -65,7 +61,7 @@ class ExactLevels:
 
 @final
 @dataclass(frozen=True, slots=True)
-class LevelsStatistic(Statistic):
+class LevelsStatistic(CoreStatistic):
     """The texts of columns without listed levels; longer ones than a level may be count nowhere.
 
     Proof: proofs/levels.md#levels-claim.
@@ -73,48 +69,12 @@ class LevelsStatistic(Statistic):
 
     columns: tuple[str, ...]
 
-    def accumulator(self, rules: RowRules) -> LevelsAccumulator:
-        """Working memory of one thread."""
-        return LevelsAccumulator(self.columns, rules)
+    def what(self, rules: RowRules) -> core.Levels:
+        lines = tuple(rules.schema.without_levels.index(name) for name in self.columns)
+        return core.Levels(lines, LONGEST_LEVEL)
 
-    def zero(self, rules: RowRules) -> tuple[ExactLevels, ...]:
-        """No level in any column."""
-        del rules
-        return (ExactLevels(tuple(Counter() for _ in self.columns), PolicyCounts()),)
-
-
-@final
-class LevelsAccumulator:
-    """Counts texts.
-
-    Proof: proofs/measurements.md#measurements-sensitivity.
-    """
-
-    def __init__(self, columns: tuple[str, ...], rules: RowRules) -> None:
-        open_columns = rules.schema.without_levels
-        self._lines = [open_columns.index(name) for name in columns]
-        self._found: tuple[Counter[str], ...] = tuple(Counter() for _ in columns)
-        self._counts = PolicyCounts()
-
-    def add(self, rows: CountedRows) -> None:
-        chosen = rows.one_row_per_unit
-        read, used = int(rows.placed.sum()), len(chosen)
-        # As in every other sum: what is public of a first pass must not depend on what comes first in it.
-        self._counts += rows.uncounted + PolicyCounts(
-            rows_read=read, rows_used=used, rows_dropped=read - used
-        )
-        for start in range(0, len(chosen), EXACT_ROWS):
-            piece = chosen[start : start + EXACT_ROWS]
-            weights = rows.lattice_weights(piece).astype(np.float64)
-            index = pa.array(piece)
-            for line, found in zip(self._lines, self._found, strict=True):
-                encoded = rows.rows.texts[line].take(index).dictionary_encode()
-                codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-                there = codes >= 0
-                totals = np.bincount(codes[there], weights[there], minlength=len(encoded.dictionary))
-                for text, total in zip(encoded.dictionary.to_pylist(), totals.tolist(), strict=True):
-                    if text and len(text) <= LONGEST_LEVEL and total:
-                        found[text] += int(total)
-
-    def result(self) -> tuple[ExactLevels, ...]:
-        return (ExactLevels(tuple(Counter(each) for each in self._found), self._counts),)
+    def carried(self, found: core.Found) -> ExactLevels:
+        texts, seen = found
+        if not isinstance(texts, tuple):
+            raise TypeError(type(texts).__name__)
+        return ExactLevels(texts, seen)

@@ -21,15 +21,15 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.core.lattice import settle
+from dpgram.core.units import PolicyCounts
 from dpgram.document.model_units import DIRECTION_BITS, SCORE_UNIT, Curve
 from dpgram.errors import DpgramError
 from dpgram.lattice import ROW_NORM, ROW_NORM_SQUARED
-from dpgram.rows.encoder import EncodedChunk, Encoder, PolicyCounts
+from dpgram.rows.encoder import EncodedChunk, Encoder
 from dpgram.schema.encodings import NumberEncoding
 from dpgram.sums._curves import residual_and_root
 from dpgram.sums._exact_cells import ExactCells
 from dpgram.sums.base import Statistic
-from dpgram.sums.grams import rows_and_sizes
 from dpgram.sums.moments import products
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ class StepAccumulator:
     def add(self, rows: CountedRows) -> None:
         """Row by row; of a unit's rows each counts 1/m. All rows of every unit in it must be here."""
         statistic, taken = self._statistic, self._rows.taken(rows)
-        truth = self._truth(rows.rows.numbers[taken.rows, self._target])
+        truth = self._truth(rows.rows.lines[self._target][taken.rows])
         sizes = np.ones(len(truth)) if taken.sizes is None else taken.sizes.astype(np.float64)
         weights = np.ones(len(truth)) if taken.weights is None else taken.weights
         every = [np.zeros((self._width, 0))]
@@ -226,9 +226,9 @@ class StepAccumulator:
 
     def _by_unit(self, scores: Floats, rows: CountedRows, taken: _Taken) -> Floats:
         """The scores of units: of their rows, added up. Whole numbers below 2^53, in whatever order."""
-        if rows.rows.ids is None:
+        if rows.block.units is None:
             return scores
-        _, owners = np.unique(rows.units[taken.rows], return_inverse=True)
+        _, owners = np.unique(rows.block.units[taken.rows], return_inverse=True)
         count = int(owners.max(initial=-1)) + 1
         sums = [np.bincount(owners, line, minlength=count) for line in scores]
         return np.array(sums, dtype=np.float64).reshape(self._width, count)
@@ -254,7 +254,7 @@ class _RowsThatCount:
     """Which rows of a batch count, and how much: the same ones as in the matrix of `whole`."""
 
     def __init__(self, whole: Encoder, rules: RowRules) -> None:
-        self._rules, self._whole = rules, whole.batch_encoder()
+        self._whole = whole.batch_encoder()
         self._schema = whole.schema
         self._source = rules.schema.source_columns
         self._places = self._of(whole)
@@ -267,9 +267,8 @@ class _RowsThatCount:
         return next(each.encoding for each in self._schema.columns_read if each.name == column)
 
     def taken(self, rows: CountedRows) -> _Taken:
-        numbers = rows.rows.numbers[:, self._places]
-        usable = rows.placed & self._whole.usable(numbers.T)
-        counted, sizes = rows_and_sizes(rows, usable, self._rules)
+        cells = np.stack([rows.rows.lines[place] for place in self._places])
+        counted, sizes = rows.block.rows_that_count(rows.placed & self._whole.usable(cells))
         (taken,) = np.nonzero(counted)
         read = int(rows.placed.sum())
         counts = rows.uncounted + PolicyCounts(
@@ -278,11 +277,11 @@ class _RowsThatCount:
         return _Taken(
             taken,
             None if sizes is None else sizes[taken],
-            None if rows.weights is None else rows.weights[taken],
+            None if rows.block.weights is None else rows.block.weights[taken],
             counts,
         )
 
     def encoded(self, rows: CountedRows, taken: _Taken, encoder: Encoder) -> Iterator[EncodedChunk]:
         """The rows that count under this encoder; none of them is dropped."""
-        numbers = np.ascontiguousarray(rows.rows.numbers[taken.rows][:, self._of(encoder)])
+        numbers = np.column_stack(rows.lines(self._of(encoder), taken.rows))
         return encoder.batch_encoder().encode_array(numbers, unit_rows=taken.sizes, weights=taken.weights)

@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.core.lattice import settle
+from dpgram.core.units import PolicyCounts
 from dpgram.errors import DpgramError
 from dpgram.lattice import ROW_NORM, ROW_NORM_SQUARED
-from dpgram.rows.encoder import PolicyCounts
 from dpgram.sums._exact_cells import ExactCells
 from dpgram.sums.base import Statistic
 from dpgram.sums.exact_gram import EXACT_ROWS
@@ -143,7 +143,7 @@ class MomentsAccumulator:
 
     def add(self, rows: CountedRows) -> None:
         """Add up the rows that are whole; with units, one of each."""
-        lines = np.ascontiguousarray(rows.rows.numbers[rows.one_row_per_unit][:, self._places].T)
+        lines = np.stack(rows.lines(self._places, rows.once))
         whole = np.isfinite(lines).all(axis=0)
         read, used = int(rows.placed.sum()), int(whole.sum())
         self._counts += rows.uncounted + PolicyCounts(

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar, Self, final
 
 import numpy as np
 
+from dpgram.core.units import PolicyCounts
 from dpgram.errors import DpgramError
-from dpgram.rows.encoder import PolicyCounts
 from dpgram.rows.participation import HASH_BYTES, NOBODY, Hashes, distinct, keyed_hashes
 from dpgram.sums._exact_cells import packed, unpacked
 from dpgram.sums.base import Statistic
@@ -94,7 +94,7 @@ class ParticipantsAccumulator:
         self._counts += rows.uncounted + PolicyCounts(rows_read=read, rows_used=read)
         if rows.rows.ids is not None:
             names, places = distinct(rows.rows.ids)
-            there = np.unique(places[~rows.left_out]).tolist()
+            there = np.unique(places if rows.left_out is None else places[~rows.left_out]).tolist()
             self._found.append(keyed_hashes([names[place] for place in there], self._key))
 
     def result(self) -> tuple[ExactParticipants, ...]:

@@ -16,9 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.core.lattice import settle
+from dpgram.core.units import PolicyCounts
 from dpgram.errors import SchemaError, real
 from dpgram.lattice import ROW_NORM
-from dpgram.rows.encoder import Encoder, PolicyCounts
+from dpgram.rows.encoder import Encoder
 from dpgram.schema import Schema
 from dpgram.sums.base import Statistic
 from dpgram.sums.moments import ExactMoments, products, refuse_groups_and_weights
@@ -132,10 +133,10 @@ class TargetAccumulator:
 
     def add(self, rows: CountedRows) -> None:
         """Encode the rows; with units, one of each."""
-        chosen = rows.one_row_per_unit
+        chosen = rows.once
         over = int(rows.placed.sum()) - len(chosen)
         self._counts += rows.uncounted + PolicyCounts(rows_read=over, rows_dropped=over)
-        numbers = np.ascontiguousarray(rows.rows.numbers[chosen][:, self._places])
+        numbers = np.column_stack(rows.lines(self._places, chosen))
         for chunk in self._encoder.encode_array(numbers):
             self._cells += products(self._statistic.lattice_rows(chunk.lines))
             self._counts += chunk.counts

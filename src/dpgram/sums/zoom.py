@@ -17,7 +17,6 @@ import numpy.typing as npt
 
 from dpgram.privacy.count_noise import CountLaw
 
-Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 BINS: Final = 16
@@ -32,16 +31,6 @@ FINEST: Final = BINS * _CLOSER ** (ZOOM_STEPS - 1)
 def zoom_steps(law: CountLaw) -> int:
     """How often each column is counted. Laplace noise adds up faster than averages take it away: once."""
     return ZOOM_STEPS if law == "discrete-gaussian" else 1
-
-
-def finest_bins(values: Floats, low: float, high: float) -> Integers:
-    """The finest bin of each value, the bin at the end for what lies outside; −1 where it is not finite.
-
-    Proof: proofs/bounds.md#bounds-parts.
-    """
-    finite = np.isfinite(values)
-    share = (np.clip(np.where(finite, values, low), low, high) / 2 - low / 2) / (high / 2 - low / 2)
-    return np.where(finite, np.minimum((share * FINEST).astype(np.int64), FINEST - 1), -1)
 
 
 @final

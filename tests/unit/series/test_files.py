@@ -17,13 +17,13 @@ from tests.unit.series.streams import ENGINE, SCHEMA, names, people, seeded
 
 import dpgram as dg
 from dpgram.canonical_json import canonical_bytes
+from dpgram.core.units import PolicyCounts
 from dpgram.errors import DpgramError, OptionsError, ReleaseError
 from dpgram.files import line_of as written_line
 from dpgram.privacy import SeededEntropy
 from dpgram.publishing import _journal
 from dpgram.publishing.measurements.gram import FirstGram
 from dpgram.publishing.measurements.stream import StreamedGram
-from dpgram.rows.encoder import PolicyCounts
 from dpgram.series import Series, _curate, _secret
 from dpgram.series._check import Check
 from dpgram.series._records import KeptFile, file_record, period_record, seal_record

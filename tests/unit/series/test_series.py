@@ -18,6 +18,7 @@ import dpgram as dg
 from dpgram.analysis import estimand
 from dpgram.analysis.moments import Moments
 from dpgram.canonical_json import canonical_bytes, sha256_hex
+from dpgram.core.units import PolicyCounts
 from dpgram.errors import (
     AnalysisError,
     BudgetExceeded,
@@ -30,7 +31,6 @@ from dpgram.errors import (
 from dpgram.noise.factor import coefficients
 from dpgram.privacy import SeededEntropy
 from dpgram.publishing import publish_with
-from dpgram.rows.encoder import PolicyCounts
 from dpgram.rows.participation import GONE_THROUGH, LeftOut, keyed_hashes
 from dpgram.series import Series
 from dpgram.series._secret import open_secret

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from dpgram.errors import MechanismError
 from dpgram.publishing.measurements.base import Measurement
+from dpgram.sums.base import CoreStatistic
 from dpgram.sums.each_group import EachGroupStatistic
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class EachGroup(Measurement):
     @property
     def statistic(self) -> EachGroupStatistic:
         """That of each member, of the rows of its group."""
-        return EachGroupStatistic(tuple(None if one is None else one.statistic for one in self.members))
+        return EachGroupStatistic(tuple(None if one is None else _core(one) for one in self.members))
 
     @property
     def event(self) -> Event:
@@ -59,6 +60,13 @@ class EachGroup(Measurement):
     def from_json(self, plain: list[Any]) -> tuple[Any, ...]:
         found = zip(self.members, plain, strict=True)
         return tuple(None if one is None else one.from_json(each) for one, each in found)
+
+
+def _core(measurement: Measurement) -> CoreStatistic:
+    statistic = measurement.statistic
+    if not isinstance(statistic, CoreStatistic):
+        raise MechanismError("groups are measured in the core", remedy="This is a bug: please report it")
+    return statistic
 
 
 def each_group(members: Sequence[Measurement | None]) -> Measurement:
