@@ -26,6 +26,7 @@ from assurance.foreseen import audit_foreseen
 from assurance.ideal import Ideal, ideal_of_scores
 from assurance.stage import Stage, law_of
 from dpgram.audit import Experiment, JointAudit
+from dpgram.core.noise import Entropy, SeededEntropy, SystemEntropy
 from dpgram.document.fields import (
     MeasuredClip,
     MeasuredCounts,
@@ -43,7 +44,6 @@ from dpgram.errors import DpgramWarning
 from dpgram.models import Model, linear, logistic
 from dpgram.privacy.accountant import GaussianEvent, PureEvent, curve_of
 from dpgram.privacy.curves.base import PrivacyCurve
-from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy, SystemEntropy
 from dpgram.publishing import _zoom, publish_with
 from dpgram.publishing.measurements.gram import full_matrix
 from dpgram.release import Release

@@ -29,13 +29,13 @@ from dpgram.audit.publication import (
     drawn_of,
     worst_tables,
 )
+from dpgram.core.noise import SystemEntropy, simulation
 from dpgram.errors import DpgramWarning
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import MECHANISMS, PublicFacts
 from dpgram.privacy.adjacency import adjacency
 from dpgram.privacy.events import GaussianEvent
 from dpgram.privacy.guarantee import Guarantee, gdp_mu_at_most
-from dpgram.privacy.sampling.entropy import SystemEntropy, simulation
 from dpgram.rows import Rows
 from dpgram.schema import Schema
 from dpgram.schema.columns import categorical, numeric

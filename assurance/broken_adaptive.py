@@ -23,6 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from assurance.trials import Outcome, Trial, checked
+from dpgram.core.noise import Entropy, SeededEntropy
 from dpgram.core.units import PolicyCounts
 from dpgram.document.coordinates import Coordinates
 from dpgram.document.fields import (
@@ -38,7 +39,6 @@ from dpgram.engines.passes import Pass
 from dpgram.errors import DpgramWarning, MechanismError
 from dpgram.lattice import ROW_NORM, ROW_NORM_SQUARED
 from dpgram.privacy.count_noise import CountNoise
-from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy
 from dpgram.publishing import _adaptive, _coordinates, _scales, _zoom, publish_with
 from dpgram.publishing._adaptive_prices import AdaptiveCalibration
 from dpgram.publishing.measurements.gram import FirstGram, lower_triangle

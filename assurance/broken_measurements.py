@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from assurance.trials import Outcome, Trial, audited, checked
 from dpgram.audit import audit
+from dpgram.core.noise import SeededEntropy
 from dpgram.core.sums import length_bins, octave_places
 from dpgram.document.coordinates import Coordinates
 from dpgram.document.reach import CLIP_SQUARES, REACH_SQUARES
@@ -29,7 +30,6 @@ from dpgram.mechanisms import CalibratedGaussian, PublicFacts
 from dpgram.privacy.accountant import composed, curve_of
 from dpgram.privacy.adjacency import AddRemove
 from dpgram.privacy.count_noise import CountNoise, scale_of_counts
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing.measurements.counts import Bins, Octaves, RowCount
 from dpgram.publishing.measurements.gram import FirstGram, Gram, full_matrix
 from dpgram.publishing.measurements.histograms import Clip, Histograms, Reach, Zoom

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from assurance.trials import Outcome, Trial, audited
 from dpgram.audit import audit
 from dpgram.audit.gram import audit_mechanism
+from dpgram.core.noise import Entropy, SeededEntropy
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import (
     CalibratedGaussian,
@@ -36,7 +37,6 @@ from dpgram.privacy.accountant import Event
 from dpgram.privacy.adjacency import ReplaceOne, adjacency
 from dpgram.privacy.curves.base import PrivacyCurve
 from dpgram.privacy.guarantee import GaussianDP, Guarantee, gdp_mu_at_most
-from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy
 from dpgram_papers.analyze_gauss import AnalyzeGauss
 from dpgram_papers.kalaja import SufficientStatistics
 from dpgram_papers.park_welling import OneSidedWishart

@@ -24,6 +24,7 @@ from dpgram.analysis.design import build_design
 from dpgram.analysis.glm import FeatureSpace, NewtonStep
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.pilot import pilot
+from dpgram.core.noise import Entropy, SeededEntropy
 from dpgram.core.units import PolicyCounts
 from dpgram.document.coordinates import Coordinates
 from dpgram.document.fields import MeasuredStep
@@ -33,7 +34,6 @@ from dpgram.engines.passes import Pass
 from dpgram.errors import DpgramWarning
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.models import linear, logistic
-from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy
 from dpgram.publishing import _models, publish_with
 from dpgram.publishing.measurements.gram import Gram, MeasuredGram, lower_triangle
 from dpgram.release import Release

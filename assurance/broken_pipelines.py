@@ -19,6 +19,7 @@ from dpgram.audit import audit_all
 from dpgram.audit.checks import leaked_facts, reused_noise, unpaid_draws
 from dpgram.audit.gram import Cells, Neighbours, experiment
 from dpgram.audit.publication import Pipeline, Publisher, audit_pipeline, worst_tables
+from dpgram.core.noise import Entropy, SeededEntropy, SystemEntropy
 from dpgram.document.fields import PublishedMatrix
 from dpgram.engines.local import LocalEngine, gram
 from dpgram.lattice import ROW_NORM
@@ -27,7 +28,6 @@ from dpgram.mechanisms.base import IntegerMatrix
 from dpgram.privacy.adjacency import adjacency as adjacency_named
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.ledger import Ledger
-from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy, SystemEntropy
 from dpgram.publishing import publish_each, publish_with, terms_of
 from dpgram.release import Release
 from dpgram.rows import Rows

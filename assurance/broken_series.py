@@ -29,10 +29,10 @@ from assurance.series_audit import (
     spent,
 )
 from assurance.trials import Outcome, Trial, audited, checked
+from dpgram.core.noise import SeededEntropy
 from dpgram.errors import MechanismError, ReleaseError
 from dpgram.noise import factor
 from dpgram.noise.factor import coefficients, window_weights
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing.series import SeriesTerms
 from dpgram.rows.participation import LeftOut
 from dpgram.series import _curate

@@ -25,10 +25,10 @@ from assurance.trials import Outcome, Trial, audited
 from dpgram.audit import Experiment
 from dpgram.audit.gram import GramRun, worst_neighbours
 from dpgram.audit.publication import Pipeline, PublishRun, worst_tables
+from dpgram.core.noise import Entropy, Integers, SeededEntropy
 from dpgram.errors import DpgramWarning
 from dpgram.mechanisms import CalibratedMechanism, Gaussian
 from dpgram.privacy.guarantee import GaussianDP, gdp_mu_at_most
-from dpgram.privacy.sampling.entropy import Entropy, Integers, SeededEntropy
 
 LEFT: Final = 0.9
 CONFIDENCE: Final = 0.999

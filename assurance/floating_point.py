@@ -18,6 +18,7 @@ from scipy import stats
 
 from assurance.part import Finding, Part
 from dpgram.audit.checks import leaked_facts
+from dpgram.core.noise import Entropy, SeededEntropy
 from dpgram.engines.local import LocalEngine, gram
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import MECHANISMS, CalibratedMechanism, CalibratedSketch, Drawn, PublicFacts, Sketch
@@ -26,7 +27,6 @@ from dpgram.noise import WishartSketch
 from dpgram.noise.sampled import wishart, with_ridge
 from dpgram.privacy.adjacency import adjacency
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy
 from dpgram.publishing import publish
 from dpgram.rows import Rows
 from dpgram.schema import Schema

@@ -21,7 +21,7 @@ from dpgram.audit import AuditResult, Experiment, JointAudit, Scores, Separation
 from dpgram.audit.scores import collect
 from dpgram.audit.threshold_events import ChosenEvent, evaluated
 from dpgram.audit.two_inputs import audit_scores
-from dpgram.privacy.sampling.entropy import Entropy
+from dpgram.core.noise import Entropy
 
 
 def audit_foreseen(

@@ -26,6 +26,7 @@ from assurance.foreseen import audit_foreseen
 from assurance.ideal import Ideal, gaussian_ideal
 from assurance.stage import Stage
 from dpgram.audit import AuditResult, Experiment, JointAudit, Scores, audit
+from dpgram.core.noise import Entropy, SeededEntropy
 from dpgram.document.fields import MeasuredMatrix
 from dpgram.engines.local import LocalEngine, add_up
 from dpgram.engines.passes import Pass
@@ -33,7 +34,6 @@ from dpgram.noise.factor import coefficients
 from dpgram.privacy.accountant import GaussianEvent, curve_of
 from dpgram.privacy.adjacency import AddRemove
 from dpgram.privacy.curves.base import PrivacyCurve
-from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy
 from dpgram.publishing.measurements.gram import full_matrix
 from dpgram.publishing.publication import publication
 from dpgram.publishing.series import PeriodWork, SeriesTerms, series_terms

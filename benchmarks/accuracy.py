@@ -32,9 +32,9 @@ from data_sets import data_sets
 from designs import Law, Table, development, held_out, law_of, losses, synthetic
 from dpgram import Schema, numeric
 from dpgram.analysis.moments import Moments
+from dpgram.core.noise import SeededEntropy
 from dpgram.engines.local import LocalEngine
 from dpgram.privacy.guarantee import GaussianDP
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import publish_with
 from dpgram.rows import Rows
 from held_out import held_out_arrays

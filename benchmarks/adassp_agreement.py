@@ -21,9 +21,9 @@ from benchmarks.data_sets import data_sets
 from benchmarks.held_out import held_out_arrays
 from benchmarks.wang_protocol import DELTA, SETS, Task, load_task, make_task, published, random_folds
 
+from dpgram.core.noise import SeededEntropy
 from dpgram.errors import DpgramWarning
 from dpgram.estimators.adassp import AdaSSP
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram_papers.regressions import PrintedAdaSSP
 
 Array = npt.NDArray[np.float64]

@@ -23,9 +23,9 @@ from dpgram.analysis.description import Description, describe
 from dpgram.analysis.discriminant import discriminant
 from dpgram.analysis.effects import did, within
 from dpgram.analysis.moments import EncodedNoise, Moments
+from dpgram.core.noise import SeededEntropy
 from dpgram.errors import AnalysisError
 from dpgram.noise import SymmetricGaussian
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import publish_with
 from dpgram.schema import Schema, boolean, categorical, numeric, product
 

@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 
 import dpgram as dg
+from dpgram.core.noise import SeededEntropy
 from dpgram.errors import DpgramError, DpgramWarning
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import publish_with
 from dpgram_papers.experiments.claims import table
 from dpgram_papers.experiments.grid import generator_of

@@ -19,11 +19,11 @@ from pathlib import Path
 
 import numpy as np
 
+from dpgram.core.noise import SystemEntropy
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import MECHANISMS, PublicFacts
 from dpgram.privacy.adjacency import adjacency
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.sampling.entropy import SystemEntropy
 
 WIDTHS = (20, 100, 200, 500)
 RELATIONS = ("add-remove", "replace-one")

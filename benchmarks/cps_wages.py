@@ -18,6 +18,7 @@ from data_sets import data_sets
 from dpgram.analysis.design import build_design
 from dpgram.analysis.inference import infer
 from dpgram.analysis.moments import EncodedNoise, Moments
+from dpgram.core.noise import simulation
 from dpgram.engines.local import gram
 from dpgram.lattice import cell_unit
 from dpgram.mechanisms import Auto, PublicFacts
@@ -25,7 +26,6 @@ from dpgram.mechanisms.choice import choose
 from dpgram.planning import plan
 from dpgram.privacy.adjacency import adjacency
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.sampling.entropy import simulation
 from dpgram.rows import Rows
 from dpgram.schema import Schema, boolean, categorical, legendre, numeric
 

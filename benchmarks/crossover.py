@@ -14,11 +14,11 @@ from pathlib import Path
 
 import numpy as np
 
+from dpgram.core.noise import SeededEntropy
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import Gaussian, MatrixLaplace, PublicFacts
 from dpgram.privacy.adjacency import AddRemove, Adjacency, ReplaceOne
 from dpgram.privacy.guarantee import Guarantee, gdp_mu_at_most
-from dpgram.privacy.sampling.entropy import SeededEntropy
 
 RESULT = Path(__file__).parent / "results" / "crossover.md"
 EPSILONS = (0.1, 0.5, 1.0, 3.0, 10.0)

@@ -28,13 +28,13 @@ import pyarrow.parquet as pq
 from data_sets import data_sets
 from dpgram.analysis.denoise import NO_NOISE, denoised
 from dpgram.analysis.moments import EncodedNoise
+from dpgram.core.noise import SeededEntropy
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import MECHANISMS, PublicFacts
 from dpgram.noise import Deflation, EigenvectorSampling, EntrywiseLaplace, Law
 from dpgram.privacy.adjacency import AddRemove, ReplaceOne
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.sampling.bingham import draw_direction, draw_frame, envelope_parameter
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram_papers.amin import PrintedDeflation, PrintedEigenvectors, PrintedLaplace
 from dpgram_papers.variant import Variant
 

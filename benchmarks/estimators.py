@@ -20,13 +20,13 @@ from accuracy import SEED, Ratio, geometric, honest, law_for, library, ratio, ta
 from data_sets import data_sets
 from dpgram import Schema, numeric
 from dpgram.analysis.noise_aware import noise_aware
+from dpgram.core.noise import SeededEntropy
 from dpgram.estimators import AdaSSP, PrivateRidge
 from dpgram.estimators.base import PrivateRegressor
 from dpgram.estimators.noisy_sums import TARGET_LENGTH
 from dpgram.noise import MatrixLaplace, SymmetricGaussian
 from dpgram.privacy.adjacency import adjacency
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing.measurements.target import TargetedGaussian
 from dpgram.sums.target import TargetBounds
 from wang_protocol import DELTA, SETS, Task, adassp, load_task

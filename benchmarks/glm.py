@@ -30,9 +30,9 @@ from scipy.special import expit, xlogy
 
 import dpgram as dg
 from data_sets import data_sets
+from dpgram.core.noise import SeededEntropy
 from dpgram.engines.local import LocalEngine
 from dpgram.privacy.guarantee import gdp_mu_at_most
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import publish_with
 from seeded import many_releases
 

@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from dpgram.core.noise import SeededEntropy
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import MECHANISMS, InverseNoise, PublicFacts, Sketch
 from dpgram.noise import NoiseLaw
@@ -25,7 +26,6 @@ from dpgram.noise.sampled import gram_of_inverse
 from dpgram.privacy.adjacency import AddRemove, ReplaceOne
 from dpgram.privacy.curves.wishart_calibrate import sketch_ratio_at_most
 from dpgram.privacy.guarantee import Guarantee, gdp_mu_at_most
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram_papers.amin import PrintedDeflation, PrintedEigenvectors, PrintedLaplace
 from dpgram_papers.analyze_gauss import AnalyzeGauss
 from dpgram_papers.kalaja import SufficientStatistics

@@ -40,10 +40,10 @@ from scipy.stats import binom
 
 import dpgram as dg
 from data_sets import data_sets
+from dpgram.core.noise import SeededEntropy
 from dpgram.document.fields import MeasuredStep
 from dpgram.document.measurements import feature_schema
 from dpgram.engines.local import LocalEngine
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import publish_with
 from dpgram.rows.rules import EVERY_ROW
 from seeded import many_releases

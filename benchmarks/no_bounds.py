@@ -24,9 +24,9 @@ import pyarrow.parquet as pq
 
 import dpgram as dg
 from data_sets import data_sets
+from dpgram.core.noise import SeededEntropy
 from dpgram.engines.local import LocalEngine
 from dpgram.errors import LearningError
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import publish_with
 
 PROJECT = Path(__file__).parents[1]

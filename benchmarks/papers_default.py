@@ -22,9 +22,9 @@ from accuracy import PUBLIC, SEED, Array, default_errors, generator_for
 from collinear import BOUNDS, rough_schema
 from data_sets import data_sets
 from dpgram.analysis.design import INTERCEPT
+from dpgram.core.noise import SeededEntropy
 from dpgram.engines.local import LocalEngine
 from dpgram.errors import DpgramWarning
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import publish_with
 from dpgram_papers.experiments.claims import table
 from dpgram_papers.experiments.clipped_rows import CHUNK

@@ -27,12 +27,12 @@ import polars as pl
 from accuracy import table
 from data_sets import data_sets
 from designs import RAW
+from dpgram.core.noise import SeededEntropy
 from dpgram.document.fields import AdjacencyName
 from dpgram.engines.local import LocalEngine
 from dpgram.errors import AnalysisError, DpgramError, DpgramWarning
 from dpgram.estimators import SSP, AdaSSP, PrivatePCA
 from dpgram.privacy.curves.calibrate import gaussian_sigma
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import publish_with
 from dpgram.rows import Rows
 from dpgram.schema import Schema, numeric

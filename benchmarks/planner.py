@@ -24,12 +24,12 @@ from designs import development
 from dpgram.analysis.design import build_design
 from dpgram.analysis.inference import infer
 from dpgram.analysis.moments import EncodedNoise, Moments
+from dpgram.core.noise import simulation
 from dpgram.errors import DpgramError
 from dpgram.mechanisms import MECHANISMS
 from dpgram.noise import Law, NoiseLaw, SymmetricGaussian
 from dpgram.planning import Assumption, Plan, plan
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.sampling.entropy import simulation
 from dpgram.rows import Rows
 from dpgram.schema import Schema, numeric
 from dpgram_papers.data import data_folder

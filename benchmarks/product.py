@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import dpgram as dg
+from dpgram.core.noise import SeededEntropy, simulation
 from dpgram.engines.local import gram
-from dpgram.privacy.sampling.entropy import SeededEntropy, simulation
 from dpgram.publishing import publish_with
 from dpgram.sources import open_source
 

@@ -11,8 +11,8 @@ from unittest.mock import patch
 import threadpoolctl
 
 import dpgram as dg
+from dpgram.core.noise import SeededEntropy
 from dpgram.engines.local import LocalEngine
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import publish_with
 
 NOT_BUILT = "`adaptive=True` learns nothing within public bounds in this version: its lines are left out."

@@ -37,6 +37,7 @@ from data_sets import data_sets
 from dpgram.analysis.inference import infer
 from dpgram.analysis.moments import EncodedNoise, Moments
 from dpgram.analysis.trend import fitted_windows
+from dpgram.core.noise import Entropy
 from dpgram.engines.local import LocalEngine, add_up
 from dpgram.engines.passes import Pass
 from dpgram.lattice import cell_unit
@@ -46,7 +47,6 @@ from dpgram.noise.factor import noise_factor, window_weights
 from dpgram.privacy import SeededEntropy
 from dpgram.privacy.adjacency import AddRemove
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.sampling.entropy import Entropy
 from dpgram.publishing.publication import drawn
 from dpgram.publishing.series import series_terms
 from dpgram.release import Release

@@ -28,8 +28,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from threadpoolctl import threadpool_limits
 
+from dpgram.core.noise import SeededEntropy
 from dpgram.engines.local import LocalEngine, gram
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import publish_with
 from dpgram.rows.encoder import Encoder
 from dpgram.schema import Schema, numeric
@@ -159,7 +159,7 @@ def parquet(sizes: Sizes, path: Path) -> Iterator[str]:
 PEAK = """
 import sys
 from dpgram.engines.local import gram
-from dpgram.privacy.sampling.entropy import SeededEntropy
+from dpgram.core.noise import SeededEntropy
 from dpgram.publishing import publish_with
 from dpgram.schema import Schema, numeric
 paths = sys.argv[1:]

@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 
 import dpgram as dg
+from dpgram.core.noise import SeededEntropy
 from dpgram.demo import insurance
 from dpgram.errors import DpgramWarning
 from dpgram.mechanisms import InverseNoise
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import publish_with
 from dpgram.release import Release
 

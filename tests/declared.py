@@ -8,8 +8,8 @@ import numpy as np
 from tests.flat import publish
 
 import dpgram as dg
+from dpgram.core.noise import SeededEntropy
 from dpgram.errors import DpgramWarning
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.release import Release
 
 CURVED = (

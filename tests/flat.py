@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from dpgram.core.noise import SystemEntropy
 from dpgram.engines.federated import Partial, partial_gram
 from dpgram.engines.local import LocalEngine
 from dpgram.planning import Assumption
 from dpgram.planning import plan as plan_request
-from dpgram.privacy.sampling.entropy import SystemEntropy
 from dpgram.publishing import Adaptive, ReleaseTerms, publish_with, requested, terms_of
 from dpgram.publishing.publisher import named
 from dpgram.publishing.request import Request

@@ -29,7 +29,7 @@ from typing import Any
 
 import pytest
 
-from dpgram.privacy.sampling.entropy import SeededEntropy, SystemEntropy
+from dpgram.core.noise import SeededEntropy, SystemEntropy
 
 KEPT, KEPT_STARTED = "dpgram/luck", "dpgram/luck-of-processes"
 """In pytest's cache: the tests that ask the system, and the files of which a shared fixture does; and tests

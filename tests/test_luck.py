@@ -19,7 +19,7 @@ from tests.luck import (
     shuffled,
 )
 
-from dpgram.privacy.sampling.entropy import SeededEntropy, SystemEntropy
+from dpgram.core.noise import SeededEntropy, SystemEntropy
 
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "dpgram"
 RANDOM = {"secrets", "random", "uuid"}
@@ -45,9 +45,7 @@ def sources_of_bits(path: Path) -> set[str]:
 
 def test_there_is_one_door_to_the_systems_bits() -> None:
     found = {path.relative_to(SOURCE).as_posix(): sources_of_bits(path) for path in SOURCE.rglob("*.py")}
-    assert {name: what for name, what in found.items() if what} == {
-        "privacy/sampling/entropy.py": {"secrets"}
-    }
+    assert {name: what for name, what in found.items() if what} == {"core/noise.py": {"secrets"}}
 
 
 def test_research_has_no_door_of_its_own() -> None:

@@ -23,10 +23,10 @@ from assurance.fuzz_targets import scratch
 from assurance.fuzz_targets.limits import limited
 from assurance.fuzz_targets.values import VALUES, places
 from dpgram.canonical_json import canonical_bytes
+from dpgram.core.noise import SeededEntropy
 from dpgram.engines.federated import Partial, Partials, partial_gram
 from dpgram.errors import DpgramError, DpgramWarning
 from dpgram.mechanisms import InverseWishart
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing.publisher import publish_with
 from dpgram.rows import Rows
 from dpgram.schema import Schema, categorical, numeric

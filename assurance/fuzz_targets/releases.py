@@ -23,6 +23,7 @@ import pyarrow as pa
 from assurance.fuzz_targets.limits import limited
 from assurance.fuzz_targets.questions import asked, require_one_line, some_of
 from assurance.fuzz_targets.values import VALUES, places
+from dpgram.core.noise import SeededEntropy
 from dpgram.engines.local import LocalEngine
 from dpgram.errors import DpgramError, DpgramWarning, ReleaseError
 from dpgram.explorer.facts import page_facts
@@ -36,7 +37,6 @@ from dpgram.mechanisms import (
     InverseWishartAdaptive,
 )
 from dpgram.paperwork import evaluation, registry_entry
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import Adaptive, publish_with
 from dpgram.release import Release, report
 from dpgram.rows import Rows

@@ -22,9 +22,9 @@ from assurance.fuzz_targets.questions import asked, require_one_line, some_of
 from assurance.fuzz_targets.releases import SEALED, change
 from dpgram.analysis import trend
 from dpgram.canonical_json import canonical_bytes, sha256_hex
+from dpgram.core.noise import SeededEntropy
 from dpgram.engines.local import LocalEngine
 from dpgram.errors import DpgramWarning, ReleaseError
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.release import Release
 from dpgram.rows import Rows
 from dpgram.schema import Schema, categorical, numeric

@@ -10,10 +10,10 @@ from msgspec.structs import replace
 from scipy.stats import ks_2samp
 
 from dpgram.audit.gram import GramRun, worst_neighbours
+from dpgram.core.noise import SeededEntropy, simulation
 from dpgram.mechanisms import MECHANISMS, PublicFacts
 from dpgram.noise import EigenvectorSampling
 from dpgram.privacy.adjacency import adjacency
-from dpgram.privacy.sampling.entropy import SeededEntropy, simulation
 
 EXACT = [name for name in MECHANISMS if name != "matrix-laplace"]
 

@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.flat import publish
 
+from dpgram.core.noise import SeededEntropy
 from dpgram.core.units import PolicyCounts
 from dpgram.engines.local import gram
 from dpgram.errors import DpgramError
@@ -26,7 +27,6 @@ from dpgram.lattice import ROW_NORM, ROW_NORM_SQUARED
 from dpgram.mechanisms import MECHANISMS, CalibratedSketch, PublicFacts, Sketch
 from dpgram.privacy.adjacency import adjacency
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.schema import Schema, numeric
 from dpgram.sums.exact_gram import MAX_ROWS, ExactGram
 

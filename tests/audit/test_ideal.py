@@ -11,8 +11,8 @@ from assurance.ideal import WANTED, gaussian_ideal, ideal_of_scores
 from assurance.stage import Stage
 
 from dpgram.audit import JointAudit
+from dpgram.core.noise import simulation
 from dpgram.privacy.guarantee import GaussianDP
-from dpgram.privacy.sampling.entropy import simulation
 
 MU, RUNS = 3.15, 2_000
 

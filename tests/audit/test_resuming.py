@@ -12,12 +12,12 @@ import pytest
 from dpgram.audit import Experiment, ScoreFile, audit, audit_all, audit_scores
 from dpgram.audit.gram import audit_mechanism, experiment, worst_neighbours
 from dpgram.audit.publication import Pipeline, audit_pipeline, drawn_of, stored, worst_tables
+from dpgram.core.noise import Entropy, SeededEntropy
 from dpgram.errors import DpgramError, GuaranteeError, SchemaError, SourceError
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import Gaussian, InverseNoise, PublicFacts
 from dpgram.privacy.adjacency import adjacency
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy
 from dpgram.rows import Rows
 from dpgram.schema import Schema
 from dpgram.schema.columns import boolean, categorical, numeric

@@ -14,8 +14,8 @@ import pytest
 from tests.flat import publish
 
 import dpgram as dg
+from dpgram.core.noise import SeededEntropy
 from dpgram.errors import DpgramWarning
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.release import Release
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")

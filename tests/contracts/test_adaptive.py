@@ -18,6 +18,7 @@ import dpgram as dg
 from dpgram.analysis.estimand import DEVIATIONS_CAUTION
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.row_sets import row_sets
+from dpgram.core.noise import SeededEntropy
 from dpgram.document.fields import (
     LevelHistogram,
     MeasuredClip,
@@ -31,7 +32,6 @@ from dpgram.engines.passes import Pass
 from dpgram.errors import DpgramWarning, LearningError, OptionsError
 from dpgram.lattice import ROW_NORM_SQUARED, cell_unit
 from dpgram.privacy.accountant import ApproximateEvent, composed, curve_of, parts_of
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import publish_with
 from dpgram.publishing._adaptive_prices import calibrate_adaptive
 from dpgram.publishing._bounds import rows_needed

@@ -18,6 +18,7 @@ import pytest
 from assurance.adaptive_audit import PERSONS, SCHEMA, SETTINGS, VISITS, Setting, audited, people, stages, told
 
 import dpgram as dg
+from dpgram.core.noise import SeededEntropy
 from dpgram.document.coordinates import Coordinates
 from dpgram.document.fields import MeasuredMatrix
 from dpgram.engines.local import add_up
@@ -27,7 +28,6 @@ from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import CalibratedGaussian, PublicFacts
 from dpgram.privacy.adjacency import AddRemove
 from dpgram.privacy.count_noise import CountNoise
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing.measurements.each_group import EachGroup
 from dpgram.publishing.measurements.gram import FirstGram, Gram
 from dpgram.publishing.measurements.histograms import Clip

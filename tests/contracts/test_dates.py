@@ -13,7 +13,7 @@ import pytest
 from tests.flat import publish
 
 import dpgram as dg
-from dpgram.privacy.sampling.entropy import SeededEntropy
+from dpgram.core.noise import SeededEntropy
 
 SCHEMA = dg.Schema(dg.numeric("joined", "2010-01-01", "2019-12-31"), dg.numeric("fee", 0, 100))
 

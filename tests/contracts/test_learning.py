@@ -31,6 +31,7 @@ from tests.flat import rules as row_rules
 
 from dpgram.audit import audit
 from dpgram.core import sums as exact_counts
+from dpgram.core.noise import Entropy, SeededEntropy
 from dpgram.core.sums import octave_places
 from dpgram.document.coordinates import Coordinates
 from dpgram.document.fields import (
@@ -67,7 +68,6 @@ from dpgram.privacy.accountant import (
 from dpgram.privacy.count_noise import CountLaw, CountNoise, count_event, level_threshold, price_of_counts
 from dpgram.privacy.curves.calibrate import discrete_mu_at_most
 from dpgram.privacy.ledger import Ledger
-from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy
 from dpgram.publishing import CuratorReport
 from dpgram.publishing import _learning as learning
 from dpgram.publishing._bounds import rows_needed

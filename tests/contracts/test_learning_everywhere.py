@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.flat import publish
 
+from dpgram.core.noise import SeededEntropy
 from dpgram.document.fields import MeasuredZoom
 from dpgram.engines.base import Engine
 from dpgram.engines.dask import DaskEngine
@@ -23,7 +24,6 @@ from dpgram.engines.local import LocalEngine
 from dpgram.engines.spark import SparkEngine
 from dpgram.mechanisms import Auto
 from dpgram.privacy.ledger import Ledger
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.release import Release
 from dpgram.schema import Schema, categorical, numeric
 from dpgram.testing import cut

@@ -21,6 +21,7 @@ from tests.flat import publish
 from tests.flat import rules as row_rules
 
 from dpgram.audit import audit
+from dpgram.core.noise import Entropy, SeededEntropy
 from dpgram.core.units import Block
 from dpgram.document.coordinates import Coordinates
 from dpgram.document.fields import (
@@ -38,7 +39,6 @@ from dpgram.errors import BudgetExceeded, DpgramError, DpgramWarning, LearningEr
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.privacy.accountant import GaussianEvent, curve_of
 from dpgram.privacy.ledger import Ledger
-from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy
 from dpgram.release import Release
 from dpgram.rows.batch import CountedRows, Reader
 from dpgram.rows.encoder import Encoder

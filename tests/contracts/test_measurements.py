@@ -21,11 +21,11 @@ import pytest
 from scipy import stats
 
 from dpgram.canonical_json import canonical_bytes, parse_strictly
+from dpgram.core.noise import SeededEntropy
 from dpgram.engines.passes import Failed, Pass, Sums, merge
 from dpgram.errors import DpgramError
 from dpgram.privacy.adjacency import Adjacency, adjacency
 from dpgram.privacy.events import ApproximateEvent, GaussianEvent, PureEvent, parts_of
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import measurements
 from dpgram.publishing.measurements.base import Measurement
 from dpgram.publishing.measurements.each_group import EachGroup

@@ -19,6 +19,7 @@ from scipy import stats
 
 from dpgram.audit import audit
 from dpgram.audit.gram import audit_mechanism
+from dpgram.core.noise import Entropy, SeededEntropy, SystemEntropy, simulation
 from dpgram.errors import DpgramError
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import (
@@ -45,7 +46,6 @@ from dpgram.noise.sampled import gram_of_inverse
 from dpgram.privacy.accountant import guarantee_of
 from dpgram.privacy.adjacency import adjacency
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy, SystemEntropy, simulation
 
 ADJACENCIES = ("add-remove", "replace-one")
 Cells = npt.NDArray[np.int64]

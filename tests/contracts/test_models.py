@@ -19,6 +19,7 @@ from scipy.special import expit, ndtr
 from scipy.stats import poisson
 
 import dpgram as dg
+from dpgram.core.noise import SeededEntropy
 from dpgram.core.units import PolicyCounts
 from dpgram.document.fields import MeasuredStep, UnitRule, UnmeasuredModel
 from dpgram.document.measurements import measured_price
@@ -35,7 +36,6 @@ from dpgram.errors import (
 )
 from dpgram.explorer.facts import page_facts
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import publish_with
 from dpgram.publishing._adaptive_prices import calibrate_adaptive
 from dpgram.publishing.measurements.models import Step

@@ -13,6 +13,7 @@ import pytest
 from tests.flat import partial as partial_gram
 from tests.flat import publish
 
+from dpgram.core.noise import SeededEntropy
 from dpgram.engines.federated import Partials
 from dpgram.engines.local import LocalEngine
 from dpgram.errors import OptionsError
@@ -26,7 +27,6 @@ from dpgram.mechanisms import (
 )
 from dpgram.mechanisms.choice import choose
 from dpgram.models import linear
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import _learning as learning
 from dpgram.publishing import terms
 from dpgram.publishing.compatibility import LEARNING, clash_of, clashes, mechanism_option

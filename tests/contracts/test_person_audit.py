@@ -22,6 +22,7 @@ from tests.flat import terms as agree
 
 from dpgram.audit import AuditResult, audit
 from dpgram.audit.gram import Cells, GramRun, Neighbours
+from dpgram.core.noise import Entropy, SeededEntropy
 from dpgram.engines.local import add_up
 from dpgram.errors import OptionsError, ReleaseError
 from dpgram.lattice import ROW_NORM_SQUARED
@@ -32,7 +33,6 @@ from dpgram.privacy.adjacency import AddRemove, adjacency
 from dpgram.privacy.curves.base import PrivacyCurve
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.ledger import Ledger
-from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy
 from dpgram.publishing import ReleaseTerms
 from dpgram.publishing.terms import matrix_pass
 from dpgram.release import Release, load

@@ -21,6 +21,7 @@ from tests.flat import publish
 
 from dpgram.audit import AuditResult, audit
 from dpgram.audit.gram import Neighbours
+from dpgram.core.noise import Entropy, SeededEntropy
 from dpgram.engines.local import gram
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import (
@@ -34,7 +35,6 @@ from dpgram.privacy.accountant import GaussianEvent, PureEvent, curve_of
 from dpgram.privacy.adjacency import adjacency
 from dpgram.privacy.curves.base import PrivacyCurve
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy
 from dpgram.release import Release
 from dpgram.schema import Schema, categorical, numeric, product
 

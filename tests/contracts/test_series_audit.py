@@ -13,7 +13,7 @@ from dataclasses import replace
 import pytest
 from assurance.series_audit import SETTINGS, StreamSetting, spent
 
-from dpgram.privacy.sampling.entropy import SeededEntropy
+from dpgram.core.noise import SeededEntropy
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpgram.errors.DpgramWarning")
 

@@ -21,9 +21,9 @@ from tests.node import NODE, in_node
 import dpgram as dg
 from dpgram import explorer
 from dpgram.audit.publication import Pipeline, worst_tables
+from dpgram.core.noise import SeededEntropy
 from dpgram.errors import DataError, DpgramWarning, SchemaError
 from dpgram.explorer.facts import page_facts
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.release import Release, json_schema
 from dpgram.schema import (
     KINDS,

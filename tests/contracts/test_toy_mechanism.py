@@ -19,6 +19,7 @@ import dpgram as dg
 from dpgram import cli
 from dpgram.audit.gram import audit_mechanism
 from dpgram.canonical_json import canonical_bytes, parse_strictly, sha256_hex
+from dpgram.core.noise import Entropy, SeededEntropy
 from dpgram.errors import MechanismError, OptionsError, ReleaseError
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import (
@@ -37,7 +38,6 @@ from dpgram.privacy.charged import Charged
 from dpgram.privacy.curves.base import GaussianCurve, PrivacyCurve
 from dpgram.privacy.events import Event
 from dpgram.privacy.guarantee import GaussianDP, Guarantee, gdp_mu_at_most
-from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy
 from dpgram.publishing.compatibility import clash_of, mechanism_option
 
 ROWS = 20_000

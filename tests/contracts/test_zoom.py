@@ -14,13 +14,13 @@ from assurance.adaptive_audit import WIDE_SETTINGS, Setting, audited, told
 from assurance.broken_adaptive import unexplained
 
 import dpgram as dg
+from dpgram.core.noise import SeededEntropy
 from dpgram.document.fields import MeasuredCounts, MeasuredHistograms, MeasuredMatrix, MeasuredZoom
 from dpgram.document.measurements import histogram_count, measured_price
 from dpgram.engines import LocalEngine
 from dpgram.errors import DpgramWarning, ReleaseError
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.privacy.count_noise import price_of_counts
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import publish_with
 from dpgram.publishing.publisher import named
 

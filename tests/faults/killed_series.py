@@ -24,9 +24,9 @@ import numpy as np
 import pyarrow as pa
 
 import dpgram as dg
+from dpgram.core.noise import SeededEntropy, SystemEntropy
 from dpgram.engines import LocalEngine
 from dpgram.privacy.ledger import Ledger
-from dpgram.privacy.sampling.entropy import SeededEntropy, SystemEntropy
 from dpgram.series import (
     Series,
     _curate,  # noqa: F401  (everything is loaded before the first fork)

@@ -17,13 +17,13 @@ from tests.flat import publish
 from dpgram import cli
 from dpgram.analysis import Moments
 from dpgram.analysis.sampling import two_valued_skewness
+from dpgram.core.noise import SeededEntropy
 from dpgram.engines.federated import Partial, partial_gram
 from dpgram.errors import AnalysisError, DpgramError, LedgerError, ReleaseError, SourceError
 from dpgram.models import logistic
 from dpgram.planning.planner import plan
 from dpgram.privacy.ledger import Ledger
 from dpgram.privacy.ledger import _file as ledger_file
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import publish_with
 from dpgram.release import Release, load
 from dpgram.rows import Rows

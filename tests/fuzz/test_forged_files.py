@@ -16,13 +16,13 @@ from assurance.fuzz_targets.limits import limited
 
 from dpgram import cli
 from dpgram.canonical_json import MOST_VALUES
+from dpgram.core.noise import simulation
 from dpgram.engines.federated import Partial
 from dpgram.errors import AnalysisError, DpgramError, MechanismError, ReleaseError, SchemaError
 from dpgram.files import LARGEST_FILE
 from dpgram.privacy.count_noise import projected_counts
 from dpgram.privacy.curves.spectral import shared_inverse_temperatures
 from dpgram.privacy.sampling.bingham import draw_direction
-from dpgram.privacy.sampling.entropy import simulation
 from dpgram.release import Release
 from dpgram.schema import LONGEST_FILE, Schema
 from dpgram.sums.exact_gram import ExactGram

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from tests.flat import publish
 
+from dpgram.core.noise import SeededEntropy
 from dpgram.demo import insurance
 from dpgram.privacy.ledger import Ledger
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.schema import Schema, boolean, categorical, legendre, numeric, product
 
 HERE = Path(__file__).parent

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 from tests.flat import publish
 
+from dpgram.core.noise import SeededEntropy
 from dpgram.demo import insurance
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.release import Release
 from dpgram.schema import Schema, categorical, numeric
 

@@ -19,10 +19,10 @@ import dpgram as dg
 from dpgram.analysis.design import build_design
 from dpgram.analysis.glm import FeatureSpace, NewtonStep
 from dpgram.analysis.moments import Moments
+from dpgram.core.noise import SeededEntropy
 from dpgram.document.fields import MeasuredStep
 from dpgram.engines import LocalEngine
 from dpgram.errors import DpgramWarning
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import publish_with
 
 sm = pytest.importorskip("statsmodels.api")

@@ -21,6 +21,7 @@ from dpgram.audit import (
     clopper_pearson_upper,
 )
 from dpgram.audit.gram import GramRun, audit_mechanism, worst_neighbours
+from dpgram.core.noise import Entropy, SeededEntropy
 from dpgram.errors import GuaranteeError, MechanismError
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import (
@@ -37,7 +38,6 @@ from dpgram.privacy.accountant import Event
 from dpgram.privacy.adjacency import adjacency
 from dpgram.privacy.curves.base import GaussianCurve, PrivacyCurve, PureCurve
 from dpgram.privacy.guarantee import GaussianDP, Guarantee, ZeroConcentrated
-from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy
 
 ADJACENCIES = ["add-remove", "replace-one"]
 LOOSE = Guarantee(8.0, 1e-4)

@@ -14,10 +14,10 @@ import pytest
 from scipy import stats
 from tests.statistical.sphere import sphere_cells
 
+from dpgram.core.balls import decided
+from dpgram.core.noise import SeededEntropy
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.privacy.sampling._balls import decided
 from dpgram.privacy.sampling.directions import Deflated, Directions, Frame
-from dpgram.privacy.sampling.entropy import SeededEntropy
 
 ALPHA = 1e-4
 Cells = npt.NDArray[np.int64]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from tests.statistical.sphere import sphere_cells
 
+from dpgram.core.noise import simulation
 from dpgram.privacy.sampling.bingham import (
     FAILURE_BITS,
     LEAST_DENSITY,
@@ -19,7 +20,6 @@ from dpgram.privacy.sampling.bingham import (
     draw_frame,
     envelope_parameter,
 )
-from dpgram.privacy.sampling.entropy import simulation
 
 DRAWS = 3000
 ALPHA = 1e-4

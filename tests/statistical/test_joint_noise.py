@@ -15,12 +15,12 @@ import pytest
 from scipy import stats
 
 from dpgram.audit import audit
+from dpgram.core.noise import SeededEntropy
 from dpgram.core.units import PolicyCounts
 from dpgram.estimators import PrivateRidge
 from dpgram.privacy.adjacency import adjacency
 from dpgram.privacy.curves.base import GaussianCurve
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing.measurements.target import MeasuredTarget, TargetedGaussian
 from dpgram.sums.moments import ExactMoments
 from dpgram.sums.target import TargetBounds

@@ -15,9 +15,9 @@ import pytest
 from scipy.special import expit
 
 import dpgram as dg
+from dpgram.core.noise import SeededEntropy
 from dpgram.engines import LocalEngine
 from dpgram.errors import DpgramWarning
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import publish_with
 
 TABLES = 60

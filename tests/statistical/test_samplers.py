@@ -14,9 +14,11 @@ import numpy.typing as npt
 import pytest
 from scipy import stats
 
+from dpgram.core.balls import ChiSquared
+from dpgram.core.noise import Entropy, SeededEntropy, SystemEntropy, simulation
 from dpgram.noise import MatrixLaplace
-from dpgram.privacy.sampling._balls import ChiSquared
-from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy, SystemEntropy, simulation
+from dpgram.privacy.sampling.norm_laplace import norm_laplace
+from dpgram.privacy.sampling.wisharts import added_rows, inverse_wishart, wishart
 
 Floats = npt.NDArray[np.float64]
 FACTORS = [(1.0, True), (0.95, False), (1.05, False)]
@@ -129,7 +131,7 @@ def test_no_sign_and_no_parity_is_preferred(source: Source, law: str) -> None:
 @pytest.mark.parametrize(("shown", "accepted"), [(4, True), (5, False)])
 def test_a_continued_laplace_draw_has_the_whole_law(shown: int, accepted: bool) -> None:
     """Draws cut at ±4 and continued follow the whole law; left as they are, they do not. α = 10⁻⁴."""
-    from dpgram.privacy.sampling.entropy import _unbounded
+    from dpgram.core.noise import _unbounded
 
     entropy, scale = SeededEntropy(4), 3.0
 
@@ -289,7 +291,7 @@ def test_wishart_forms(rows: int, factor: float, right: bool) -> None:
     """Also for fewer rows than columns."""
     gram, scale = wishart_inputs()
     entropy = SeededEntropy(rows)
-    drawn = [entropy.wishart(gram, 2.0**26, rows).astype(float) * rows for _ in range(1500)]
+    drawn = [wishart(gram, 2.0**26, rows, entropy.random_bytes).astype(float) * rows for _ in range(1500)]
     one, trace = forms(drawn, scale)
     # One form of one row says too little to tell 15% apart; the trace has three times the degrees.
     assert fits(trace, 3 * rows, factor) is right
@@ -302,7 +304,7 @@ def test_inverse_wishart_forms(degrees: int, factor: float, right: bool) -> None
     """S⁻¹ ~ Wishart(Σ⁻¹, ν)."""
     gram, scale = wishart_inputs()
     entropy = SeededEntropy(degrees)
-    drawn = [entropy.inverse_wishart(gram, 2.0**26, degrees).astype(float) for _ in range(1500)]
+    drawn = [inverse_wishart(gram, 2.0**26, degrees, entropy.random_bytes).astype(float) for _ in range(1500)]
     one, trace = forms([np.linalg.inv(s / (degrees - 4.0)) for s in drawn], np.linalg.inv(scale))
     assert fits(trace, 3 * degrees, factor) is right
     assert fits(one, degrees, 1.0)
@@ -311,7 +313,7 @@ def test_inverse_wishart_forms(degrees: int, factor: float, right: bool) -> None
 @pytest.mark.parametrize(("factor", "right"), [(1.0, True), (0.85, False), (1.15, False)])
 def test_added_rows_forms(factor: float, right: bool) -> None:
     entropy = SeededEntropy(11)
-    drawn = [entropy.added_rows(3, 2.0**30, 8).astype(float) for _ in range(1500)]
+    drawn = [added_rows(3, 2.0**30, 8, entropy.random_bytes).astype(float) for _ in range(1500)]
     one, trace = forms(drawn, 2.0**30 * np.eye(3))
     assert fits(trace, 24, factor) is right
     assert fits(one, 8, 1.0)
@@ -320,7 +322,7 @@ def test_added_rows_forms(factor: float, right: bool) -> None:
 @pytest.mark.parametrize(("factor", "right"), [(1.0, True), (0.85, False), (1.15, False)])
 def test_norm_laplace_lengths_and_directions(factor: float, right: bool) -> None:
     entropy = SeededEntropy(12)
-    drawn = np.array([entropy.norm_laplace(3, 1e9) for _ in range(2000)], dtype=float)
+    drawn = np.array([norm_laplace(3, 1e9, entropy.random_bytes) for _ in range(2000)], dtype=float)
     lengths = np.linalg.norm(drawn, axis=1)
     assert fits(2e-9 * lengths, 6, factor) is right
     # By Archimedes, a coordinate of a uniform direction in three dimensions is uniform.

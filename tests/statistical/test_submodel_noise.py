@@ -21,13 +21,13 @@ import dpgram as dg
 from dpgram.analysis.design import build_design
 from dpgram.analysis.moments import EncodedNoise, Moments
 from dpgram.analysis.normal_equations import isotropic
+from dpgram.core.noise import SeededEntropy
 from dpgram.engines.local import add_up
 from dpgram.engines.passes import Pass
 from dpgram.errors import DpgramWarning
 from dpgram.lattice import ROW_NORM, cell_unit
 from dpgram.mechanisms import CalibratedGaussian, CalibratedMatrixLaplace, CalibratedMechanism, PublicFacts
 from dpgram.privacy.adjacency import AddRemove
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import publish_with
 from dpgram.publishing.measurements.gram import Gram, full_matrix
 from dpgram.publishing.publication import drawn

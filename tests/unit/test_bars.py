@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 
 import dpgram as dg
+from dpgram.core.noise import SeededEntropy
 from dpgram.privacy.sampling import bars
 from dpgram.privacy.sampling.directions import WATCHED, deflation_matrix, frame_matrix
-from dpgram.privacy.sampling.entropy import SeededEntropy
 
 TABLE = pa.table({name: np.linspace(-1.0, 1.0, 50) for name in "abcd"})
 SCHEMA = dg.Schema(*(dg.numeric(name, -1, 1) for name in "abcd"))

@@ -305,7 +305,7 @@ class TestPrices:
     @pytest.mark.parametrize("law", LAWS)
     @pytest.mark.parametrize("tail", [0.3, 1e-3])
     def test_the_tail_is_not_exceeded_more_often(self, law: CountLaw, tail: float) -> None:
-        from dpgram.privacy.sampling.entropy import SeededEntropy
+        from dpgram.core.noise import SeededEntropy
 
         noise = CountNoise(law=law, scale=30.0 * ROW_NORM_SQUARED)
         drawn = noise.draw(np.zeros(200_000, np.int64), SeededEntropy(3)).astype(float) / ROW_NORM_SQUARED
@@ -319,7 +319,7 @@ class TestPrices:
     @pytest.mark.parametrize("cells", [1, 2, 20])
     def test_the_noise_of_several_cells_together_has_its_tail(self, law: CountLaw, cells: int) -> None:
         """Chernoff's bound holds, and is not far off: within a factor of 12 here."""
-        from dpgram.privacy.sampling.entropy import SeededEntropy
+        from dpgram.core.noise import SeededEntropy
 
         noise, tail, sums = CountNoise(law=law, scale=30.0 * ROW_NORM_SQUARED), 0.02, 40_000
         drawn = noise.draw(np.zeros((sums, cells), np.int64), SeededEntropy(4)).sum(axis=1).astype(float)

@@ -19,9 +19,9 @@ import typer
 import dpgram
 from dpgram import cli
 from dpgram.cli._numbers import point_mistake
+from dpgram.core.noise import SeededEntropy
 from dpgram.demo import insurance
 from dpgram.privacy.ledger import Ledger
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import publish_with
 
 PROJECT = Path(__file__).resolve().parents[2]

@@ -14,10 +14,10 @@ from tests.flat import publish
 
 import dpgram as dg
 from dpgram.cli import run
+from dpgram.core.noise import SeededEntropy
 from dpgram.errors import AnalysisError
 from dpgram.exports import FORMATS, SummaryStatistics, summary_statistics
 from dpgram.exports.xport import LONGEST_LABEL, ibm_float
-from dpgram.privacy.sampling import SeededEntropy
 from dpgram.release import Release
 
 VECTORS = Path(__file__).resolve().parents[2] / "conformance" / "vectors"

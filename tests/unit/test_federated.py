@@ -18,6 +18,7 @@ from tests.flat import partial as partial_gram
 from tests.flat import publish
 
 from dpgram.cli import run
+from dpgram.core.noise import SeededEntropy
 from dpgram.core.units import PolicyCounts
 from dpgram.engines import local
 from dpgram.engines.federated import Partial, Partials
@@ -26,7 +27,6 @@ from dpgram.engines.passes import gram_pass
 from dpgram.errors import DpgramError, DpgramWarning, SourceError
 from dpgram.mechanisms import InverseWishart
 from dpgram.privacy.ledger import Ledger
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.rows.encoder import Encoder
 from dpgram.schema import Schema, numeric
 from dpgram.sums.exact_gram import MAX_ROWS, ExactGram

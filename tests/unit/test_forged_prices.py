@@ -14,12 +14,12 @@ from tests.flat import publish
 
 import dpgram as dg
 from dpgram import mechanisms
+from dpgram.core.noise import SeededEntropy
 from dpgram.document.fields import MeasuredLevels
 from dpgram.errors import ReleaseError
 from dpgram.mechanisms import MECHANISMS
 from dpgram.privacy import gdp_mu_at_most
 from dpgram.privacy.receipt import next_receipt_id
-from dpgram.privacy.sampling.entropy import SeededEntropy
 
 from .releases import content_of, sealed, set_at
 

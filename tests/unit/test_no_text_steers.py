@@ -11,8 +11,8 @@ from tests.flat import publish
 
 import dpgram as dg
 from dpgram.analysis import correlations
+from dpgram.core.noise import SeededEntropy
 from dpgram.document.terminal import in_lines, one_line, printable
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.release import Release
 
 EVIL = "x\x1b]0;pwn\x07\x9b\u202e\nforged line\r=1+1"

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpgram.core.noise import simulation
 from dpgram.noise import InverseWishart, MatrixLaplace, NoiseLaw, SymmetricGaussian, WishartSketch, additive
-from dpgram.privacy.sampling.entropy import simulation
 
 LAWS = {
     "gaussian": SymmetricGaussian(sigma=3.0),

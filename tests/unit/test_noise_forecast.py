@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from dpgram.core.noise import simulation
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import MECHANISMS, CalibratedMechanism, PublicFacts
 from dpgram.privacy.adjacency import adjacency
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.sampling.entropy import simulation
 
 ROWS = 100_000
 TOLERANCE = {"deflation": 0.1, "eigenvectors": 0.1, "eigenvectors-zcdp": 0.1, "inverse-noise": 0.1}

@@ -13,19 +13,19 @@ from pathlib import Path
 
 import pytest
 
-from dpgram.privacy.sampling.entropy import Entropy
+from dpgram.core.noise import Entropy
 
 PROJECT = Path(__file__).resolve().parents[2]
 SOURCE = PROJECT / "src" / "dpgram"
 RESEARCH = PROJECT / "papers" / "src" / "dpgram_papers"
 
 CHARGES = {"publishing"}
-DRAWS = {"publishing", "mechanisms", "privacy"}
+DRAWS = {"core", "publishing", "mechanisms", "privacy"}
 BASELINES = {"dpgram_papers"}
 """Printed variants with a `draw` of their own, in floats."""
 WRAPPERS = {"audit"}
 """Sources of noise around sources of noise."""
-FLOATS = {"privacy", *WRAPPERS, *BASELINES}
+FLOATS = {"core", *WRAPPERS, *BASELINES}
 """Who may ask for noise in floats: in dpgram nobody draws with it."""
 
 SAMPLERS = {
@@ -81,7 +81,7 @@ def breaches(path: Path, text: str) -> list[str]:
             found.append(f"{path}:{line} calls .{name}(…)")
     if place not in DRAWS:
         found += [f"{path}:{line} hands random bytes on" for line in handed_on(tree, "random_bytes")]
-    if place != "privacy":
+    if place != "core":
         found += [f"{path}:{line} imports opendp" for name, line in imported(tree) if name == "opendp"]
     return found
 
@@ -114,7 +114,7 @@ def test_every_sampler_is_watched() -> None:
     """What gives noise returns integers; the other methods give none, or floats, or another source."""
     methods = {name for name, value in vars(Entropy).items() if callable(value) and name[0] != "_"}
     assert methods - SAMPLERS == {"generator", "split", "random_bytes", "rehearse"}
-    assert {"discrete_gaussian", "discrete_laplace", "matrix_laplace", "norm_laplace"} <= SAMPLERS
+    assert {"discrete_gaussian", "discrete_laplace", "matrix_laplace"} <= SAMPLERS
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_every_sampler_is_watched() -> None:
         ("gram_audit.py", "self.mechanism.draw(gram, entropy)"),
         ("audit/x.py", "mechanism.draw(gram, entropy)"),
         ("federated.py", "entropy.discrete_gaussian(1.0, 3)"),
-        ("sums/x.py", "def f(e):\n    return e.norm_laplace(3, 1.0)"),
+        ("sums/x.py", "def f(e):\n    return e.matrix_laplace(3, 1.0)"),
         ("estimators/x.py", "entropy.generator().normal()"),
         ("dpgram_papers/x.py", "entropy.matrix_laplace(3, 1.0)"),
         ("dpgram_papers/x.py", "ledger.charge(event)"),

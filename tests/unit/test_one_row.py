@@ -21,12 +21,12 @@ import pytest
 from tests.flat import publish
 
 import dpgram as dg
+from dpgram.core.noise import SeededEntropy
 from dpgram.engines.dask import DaskEngine
 from dpgram.engines.federated import partial_gram
 from dpgram.engines.local import gram
 from dpgram.errors import DpgramWarning, SourceError
 from dpgram.estimators import AdaSSP, LpRegression, OutputPerturbation
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import publish_with
 from dpgram.rows.learnt_levels import level_texts
 from dpgram.rows.units import unit_ids

@@ -16,9 +16,9 @@ from tests.flat import plan, publish
 
 import dpgram as dg
 from dpgram.audit.publication import Pipeline, worst_tables
+from dpgram.core.noise import SeededEntropy
 from dpgram.engines.local import gram
 from dpgram.errors import AnalysisError, DataError, SchemaError
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.rows.encoder import Encoder
 from dpgram.schema import Numeric, Ordinal, Schema, categorical, legendre, numeric, ordinal, product
 

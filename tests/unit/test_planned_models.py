@@ -9,10 +9,10 @@ import pytest
 from scipy.special import expit
 
 import dpgram as dg
+from dpgram.core.noise import SeededEntropy
 from dpgram.engines import LocalEngine
 from dpgram.errors import GuaranteeError, SchemaError
 from dpgram.planning import Plan
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import publish_with
 
 SCHEMA = dg.Schema(dg.numeric("x", -4, 4), dg.numeric("z", -4, 4), dg.numeric("y", -12, 12), dg.boolean("t"))

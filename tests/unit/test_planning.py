@@ -17,13 +17,13 @@ from dpgram.analysis.design import build_design
 from dpgram.analysis.inference import infer
 from dpgram.analysis.moments import EncodedNoise, Moments
 from dpgram.cli import run
+from dpgram.core.noise import SeededEntropy, simulation
 from dpgram.errors import AnalysisError, DpgramError, DpgramWarning
 from dpgram.mechanisms import MECHANISMS, Auto, Eigenvectors, Sketch
 from dpgram.planning import Plan
 from dpgram.planning._assumption import Assumption
 from dpgram.planning._regression import AssumedRegression
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.sampling.entropy import SeededEntropy, simulation
 from dpgram.publishing import publish_with
 
 SCHEMA = dg.Schema(

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from tests.flat import publish
 from tests.flat import terms as agree
 
+from dpgram.core.noise import SeededEntropy, SystemEntropy
 from dpgram.engines.local import LocalEngine, gram
 from dpgram.errors import (
     BudgetExceeded,
@@ -39,7 +40,6 @@ from dpgram.privacy.adjacency import AddRemove, ReplaceOne, adjacency
 from dpgram.privacy.curves.base import GaussianCurve
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.ledger import Ledger
-from dpgram.privacy.sampling.entropy import SeededEntropy, SystemEntropy
 from dpgram.publishing import CuratorReport, terms
 from dpgram.release import Release
 from dpgram.schema import Schema, boolean, categorical, legendre, numeric, product

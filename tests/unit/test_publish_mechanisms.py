@@ -11,6 +11,7 @@ import pytest
 from tests.flat import publish
 
 import dpgram as dg
+from dpgram.core.noise import SeededEntropy, simulation
 from dpgram.document.fields import AdjacencyName
 from dpgram.errors import BudgetExceeded, MechanismError, ReleaseError
 from dpgram.lattice import ROW_NORM_SQUARED
@@ -32,7 +33,6 @@ from dpgram.mechanisms import (
 )
 from dpgram.mechanisms._wishart_family import WishartFamily
 from dpgram.privacy.guarantee import GaussianDP, gdp_mu_at_most, rho_at_most
-from dpgram.privacy.sampling.entropy import SeededEntropy, simulation
 
 from .releases import content_of, sealed
 

@@ -23,11 +23,11 @@ from tests.unit.cells import UNREADABLE, cells_of
 
 import dpgram as dg
 from dpgram.analysis.pooling import union
+from dpgram.core.noise import SeededEntropy
 from dpgram.engines.federated import Partials, partial_gram
 from dpgram.engines.local import LocalEngine, gram
 from dpgram.engines.partials import PartialsEngine
 from dpgram.errors import SchemaError, SourceError
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import publish_with
 from dpgram.rows.units import unit_ids
 from dpgram.schema import Schema, boolean, categorical, numeric, ordinal

@@ -23,9 +23,9 @@ from hypothesis import strategies as st
 from tests.flat import publish
 
 from dpgram.canonical_json import canonical_bytes
+from dpgram.core.noise import SeededEntropy
 from dpgram.errors import AnalysisError, ReleaseError
 from dpgram.privacy.ledger import Ledger
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.release import Release, SigningKey, load
 from dpgram.release import json_schema as release_schema
 from dpgram.schema import Schema, categorical, numeric

@@ -20,13 +20,13 @@ from tests.flat import publish
 import dpgram as dg
 from dpgram.analysis.display import guarantee_in_words
 from dpgram.cli import run
+from dpgram.core.noise import SeededEntropy
 from dpgram.demo import insurance
 from dpgram.errors import DpgramWarning, LedgerError, ReleaseError
 from dpgram.explorer.facts import page_facts
 from dpgram.exports import summary_statistics
 from dpgram.paperwork import evaluation_page, registry_entry
 from dpgram.privacy.ledger import Ledger
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.release import Release
 from dpgram.release.report import detection, suspicion_at_most
 

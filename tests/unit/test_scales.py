@@ -12,6 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from dpgram import Release, Schema, boolean, categorical, numeric
+from dpgram.core.noise import SeededEntropy
 from dpgram.document.fields import (
     MeasuredHistograms,
     MeasuredMatrix,
@@ -23,7 +24,6 @@ from dpgram.document.measurements import histogram_rows
 from dpgram.engines.local import LocalEngine
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.privacy.count_noise import CountNoise
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import publish_with
 from dpgram.publishing._coordinates import REACH_FROM, last_radius, radius, rank, signal, whitening
 from dpgram.publishing._scales import scales, window

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from tests.flat import publish
 from tests.unit.cells import UNREADABLE, cells_of
 
+from dpgram.core.noise import SeededEntropy
 from dpgram.errors import SourceError
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.rows.units import unit_ids
 from dpgram.schema import Schema
 from dpgram.schema.columns import boolean, categorical, legendre, numeric, product

@@ -16,10 +16,10 @@ import pytest
 from tests.flat import publish
 
 import dpgram as dg
+from dpgram.core.noise import SeededEntropy
 from dpgram.engines import gram
 from dpgram.engines.dask import DaskEngine
 from dpgram.errors import SourceError
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.rows.units import unit_ids
 from dpgram.sources import Source, open_source
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import dpgram as dg
+from dpgram.core.noise import SeededEntropy
 from dpgram.errors import DpgramError, GuaranteeError, OptionsError, SchemaError
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import publish_with, requested
 
 SCHEMA = dg.Schema(dg.numeric("x", -1, 1), dg.numeric("y", -1, 1), dg.categorical("g", ["a", "b"]))

@@ -17,9 +17,9 @@ import typer
 
 import dpgram as dg
 from dpgram import cli
+from dpgram.core.noise import SeededEntropy
 from dpgram.demo import insurance
 from dpgram.errors import PUBLISHING
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import publish_with
 from dpgram.series._curate import create, publish
 

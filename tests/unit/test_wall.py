@@ -30,7 +30,7 @@ ANALYST_FOLDERS = ("analysis", "document", "explorer", "exports", "noise", "page
 ALLOWED_UPSTREAM = {
     "_when_used", "canonical_json", "errors", "figures", "files", "lattice", "mechanisms",
     "privacy.adjacency", "privacy.charged", "privacy.count_noise", "privacy.curves.spectral",
-    "privacy.events", "privacy.receipt", "privacy.sampling.entropy",
+    "privacy.events", "privacy.receipt", "core", "core.noise",
     "release.report", "paperwork", "paperwork.registry",
 }  # fmt: skip
 """What the analyst's side may import of the rest of dpgram beside its own folders, even inside functions."""

@@ -12,11 +12,11 @@ from typing import ClassVar, Final, Literal, final
 
 import numpy as np
 
+from dpgram.core.noise import Entropy
 from dpgram.noise import EntrywiseLaplace
 from dpgram.privacy.curves.base import PureCurve
 from dpgram.privacy.curves.spectral import sample_deflation
 from dpgram.privacy.sampling.bingham import draw_frame
-from dpgram.privacy.sampling.entropy import Entropy
 from dpgram_papers.variant import Matrix, Variant
 
 FAILURE: Final = 0.05

@@ -8,10 +8,10 @@ from typing import ClassVar, Final, final
 
 import numpy as np
 
+from dpgram.core.noise import Entropy
 from dpgram.errors import MechanismError
 from dpgram.privacy.curves.quadrature import gauss_legendre
 from dpgram.privacy.sampling.bingham import envelope_parameter
-from dpgram.privacy.sampling.entropy import Entropy
 from dpgram_papers.variant import Matrix, Variant
 
 CANDIDATES_AT_MOST: Final = 200_000

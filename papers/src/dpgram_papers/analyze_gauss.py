@@ -9,9 +9,9 @@ from typing import ClassVar, Literal, final
 
 import numpy as np
 
+from dpgram.core.noise import Entropy, simulation
 from dpgram.privacy.adjacency import AddRemove, Adjacency
 from dpgram.privacy.curves.base import GaussianCurve
-from dpgram.privacy.sampling.entropy import Entropy, simulation
 from dpgram_papers.variant import Matrix, Repair, Variant, repaired
 
 

@@ -15,8 +15,8 @@ from typing import Final
 import numpy as np
 from scipy.special import gammaincc, ndtr
 
+from dpgram.core.noise import simulation
 from dpgram.privacy.curves.search import least
-from dpgram.privacy.sampling.entropy import simulation
 from dpgram_papers.variant import Matrix
 
 DRAWS: Final = 2_000

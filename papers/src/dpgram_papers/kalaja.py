@@ -12,10 +12,10 @@ from typing import ClassVar, Final, Literal, TypeAlias, final
 
 import numpy as np
 
+from dpgram.core.noise import Entropy
 from dpgram.privacy.adjacency import AddRemove, Adjacency
 from dpgram.privacy.curves.base import GaussianCurve
 from dpgram.privacy.guarantee import gdp_mu_at_most
-from dpgram.privacy.sampling.entropy import Entropy
 from dpgram_papers.analyze_gauss import upper_triangle_noise
 from dpgram_papers.variant import Matrix, Variant
 

@@ -8,9 +8,9 @@ from typing import Final, final
 
 import numpy as np
 
+from dpgram.core.noise import SeededEntropy, simulation
 from dpgram.noise.sampled import wishart
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.sampling.entropy import SeededEntropy, simulation
 from dpgram_papers.amin import FAILURE as SPLIT_FAILURE
 from dpgram_papers.amin import PrintedEigenvectors
 from dpgram_papers.analyze_gauss import AnalyzeGauss

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, final
 
+from dpgram.core.noise import Entropy
 from dpgram.noise import AdditiveWishart
-from dpgram.privacy.sampling.entropy import Entropy
 from dpgram_papers.variant import Matrix, Variant
 
 

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias, final
 import numpy as np
 from msgspec.structs import replace
 
+from dpgram.core.noise import Entropy
 from dpgram.errors import DpgramWarning, GuaranteeError
 from dpgram.estimators.base import PrivateRegressor
 from dpgram.estimators.iteration_noise import (
@@ -33,7 +34,6 @@ from dpgram.noise import SymmetricGaussian
 from dpgram.privacy.accountant import composed
 from dpgram.privacy.curves.rounding import up
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.sampling.entropy import Entropy
 from dpgram.publishing.measurements.moments import MomentNoise, VectorLaw
 from dpgram.sums.moments import Floats, clipped
 from dpgram_papers.analyze_gauss import upper_triangle_noise

@@ -14,11 +14,11 @@ from typing import ClassVar, Literal, final
 
 import numpy as np
 
+from dpgram.core.noise import Entropy
 from dpgram.noise import AdditiveWishart
 from dpgram.noise.sampled import inverse_wishart, wishart, with_ridge
 from dpgram.privacy.curves.wishart import AdditiveWishartCurve, InverseWishartCurve, SketchCurve
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.sampling.entropy import Entropy
 from dpgram_papers.variant import Matrix, Repair, Variant, repaired
 
 

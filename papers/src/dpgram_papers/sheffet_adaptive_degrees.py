@@ -8,8 +8,8 @@ from typing import ClassVar, Literal, final
 
 import numpy as np
 
+from dpgram.core.noise import Entropy
 from dpgram.noise.sampled import inverse_wishart, wishart, with_ridge
-from dpgram.privacy.sampling.entropy import Entropy
 from dpgram_papers.sheffet import PrintedAdaptive
 from dpgram_papers.variant import Matrix, Variant
 

@@ -8,8 +8,8 @@ from typing import ClassVar, final
 
 import numpy as np
 
+from dpgram.core.noise import Entropy
 from dpgram.privacy.curves.base import GaussianCurve
-from dpgram.privacy.sampling.entropy import Entropy
 from dpgram_papers.analyze_gauss import upper_triangle_noise
 from dpgram_papers.variant import Matrix, Variant
 

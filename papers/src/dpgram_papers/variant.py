@@ -14,10 +14,10 @@ from typing import ClassVar, Final, Literal, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
+from dpgram.core.noise import Entropy
 from dpgram.privacy.adjacency import Adjacency, ReplaceOne
 from dpgram.privacy.curves.search import least
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.sampling.entropy import Entropy
 
 Matrix: TypeAlias = npt.NDArray[np.float64]
 Repair: TypeAlias = Literal["none", "scaled", "zeroed"]

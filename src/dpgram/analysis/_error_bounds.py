@@ -22,8 +22,8 @@ import numpy.typing as npt
 from dpgram.analysis.design import Design
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.normal_equations import orthonormal
+from dpgram.core.noise import simulation
 from dpgram.errors import AnalysisError
-from dpgram.privacy.sampling.entropy import simulation
 
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]

@@ -22,8 +22,8 @@ from dpgram.analysis.estimand import Kind
 from dpgram.analysis.inference import Inference, infer, residual_degrees
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.unshrunken import Unshrunken, unshrunken
+from dpgram.core.noise import simulation
 from dpgram.errors import AnalysisError
-from dpgram.privacy.sampling.entropy import simulation
 
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]

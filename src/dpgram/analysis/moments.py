@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from dpgram.analysis.clip import ClipCounts, clip_counts
 from dpgram.analysis.histograms import empty_levels
+from dpgram.core.noise import simulation
 from dpgram.document.fields import MeasuredStep
 from dpgram.document.measurements import learnt_bounds, unresolved
 from dpgram.document.original_units import refuse_beyond_floats
@@ -28,7 +29,6 @@ from dpgram.errors import AnalysisError
 from dpgram.lattice import cell_unit
 from dpgram.noise import NoiseLaw, SampledLaw
 from dpgram.noise.sampled import StandIn
-from dpgram.privacy.sampling.entropy import simulation
 from dpgram.schema import Schema
 
 if TYPE_CHECKING:

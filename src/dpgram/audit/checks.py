@@ -17,9 +17,9 @@ from typing import Any, ClassVar, Final, Literal, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
+from dpgram.core.noise import Entropy, Integers, SystemEntropy
 from dpgram.errors import DpgramWarning
 from dpgram.privacy.ledger import Ledger
-from dpgram.privacy.sampling.entropy import Entropy, Integers, SystemEntropy
 from dpgram.release import Release
 
 Breaches: TypeAlias = tuple[str, ...]

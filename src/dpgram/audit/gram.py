@@ -20,12 +20,12 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.audit import Experiment, JointAudit, Scores, Tell, audit_all
+from dpgram.core.noise import Entropy
 from dpgram.errors import MechanismError
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms.base import CalibratedMechanism, Drawn, PublicFacts
 from dpgram.noise import NoisyInverse
 from dpgram.privacy.adjacency import AddRemove
-from dpgram.privacy.sampling.entropy import Entropy
 from dpgram.publishing.publication import drawn
 
 Cells = npt.NDArray[np.int64]

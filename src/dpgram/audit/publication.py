@@ -24,13 +24,13 @@ import numpy.typing as npt
 
 from dpgram.audit import Experiment, JointAudit, Scores, Tell, audit_all
 from dpgram.audit.gram import Cells, Neighbours
+from dpgram.core.noise import Entropy
 from dpgram.engines.local import LocalEngine, add_up
 from dpgram.errors import SchemaError
 from dpgram.mechanisms.base import Drawn
 from dpgram.privacy.accountant import composed, curve_of
 from dpgram.privacy.curves.base import PrivacyCurve
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.sampling.entropy import Entropy
 from dpgram.publishing import Options, ReleaseTerms, publish_with, terms_of
 from dpgram.publishing.terms import matrix_pass
 from dpgram.release import Release

@@ -22,8 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.audit.bounds import Input, Scores
+from dpgram.core.noise import Entropy
 from dpgram.errors import GuaranteeError, SourceError
-from dpgram.privacy.sampling.entropy import Entropy
 
 Output = TypeVar("Output")
 Run: TypeAlias = Callable[[Entropy], Output]

@@ -24,8 +24,8 @@ from dpgram.audit.threshold_events import (
     gaussian_distance,
     log_ratio,
 )
+from dpgram.core.noise import Entropy, SystemEntropy
 from dpgram.errors import GuaranteeError
-from dpgram.privacy.sampling.entropy import Entropy, SystemEntropy
 
 LEAST_RUNS: Final = 100
 

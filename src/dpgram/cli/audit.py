@@ -26,9 +26,9 @@ from dpgram.errors import DpgramError, MechanismError
 
 if TYPE_CHECKING:
     from dpgram.audit import Claim, JointAudit, Tell
+    from dpgram.core.noise import Entropy
     from dpgram.mechanisms import Auto, Mechanism
     from dpgram.privacy.guarantee import Guarantee
-    from dpgram.privacy.sampling.entropy import Entropy
 
 VIOLATED: Final = 1
 
@@ -185,7 +185,7 @@ def audit(
 
 
 def _entropy(seed: int | None) -> Entropy | None:
-    from dpgram.privacy.sampling.entropy import SeededEntropy
+    from dpgram.core.noise import SeededEntropy
 
     return None if seed is None else SeededEntropy(seed)
 

@@ -371,9 +371,9 @@ def publish(
           --model linear:charges --model "logistic:smoker~age,bmi" \\
           -o models.dpgram.json
     """
+    from dpgram.core.noise import SystemEntropy
     from dpgram.engines.find import find_engine
     from dpgram.privacy.ledger import Ledger
-    from dpgram.privacy.sampling.entropy import SystemEntropy
     from dpgram.publishing.publisher import form_of, published
     from dpgram.publishing.request import requested
     from dpgram.release.signing import SigningKey

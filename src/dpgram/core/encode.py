@@ -40,7 +40,10 @@ def broken(what: str) -> DpgramError:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One encoded column. `source` is the number of a source column; of a derived line, that of a line."""
+    """One encoded column. `source` is the number of a source column; of a derived line, that of a line.
+
+    Proof: proofs/core.md#core-encoding.
+    """
 
     kind: Literal["one", "number", "level", "product", "legendre"]
     source: int = 0
@@ -77,6 +80,8 @@ class RowMap:
 
     `levels` has for each source column how many levels its cells are numbers of, 0 for plain numbers. With
     `drop` a row that lacks a cell counts nowhere.
+
+    Proof: proofs/core.md#core-encoding.
     """
 
     lines: tuple[Line, ...]
@@ -142,6 +147,8 @@ def encode(rowmap: RowMap, cells: Sequence[Floats], v: Floats, seen: Integers) -
 
     NaN is missing, and so is what is infinite; a number that is no level of its column is unknown. `seen`
     counts cells for the curator: clamped, missing, unknown.
+
+    Proof: proofs/core.md#core-encoding.
     """
     bad = [
         _lost_levels(cell, count, seen) if count else None

@@ -39,7 +39,10 @@ class Rows(NamedTuple):
 
 @final
 class Work:
-    """Memory of one thread for one row map and blocks of at most so many rows."""
+    """Memory of one thread for one row map and blocks of at most so many rows.
+
+    Proof: proofs/core.md#core-transform.
+    """
 
     def __init__(self, rowmap: RowMap, rows: int) -> None:
         self.rowmap = rowmap
@@ -109,6 +112,8 @@ def settle(lines: Floats, limit: int) -> None:
 
     Rows must come in with |u|² within rounding errors of that, relatively 2^-32: then a truncated row is
     short enough. If one were not, it would count nowhere. Proof: proofs/core.md#core-lattice.
+
+    Proof: proofs/adassp.md#adassp-lattice.
     """
     with np.errstate(all="ignore"):  # a warning would depend on one row
         for first in range(0, lines.shape[1], PIECE):
@@ -119,7 +124,10 @@ def settle(lines: Floats, limit: int) -> None:
 
 
 def _shorten(q: Floats, limit: Integers, exact: Callable[[Integers], Floats]) -> None:
-    """Where rounding has made |q|² > limit, the truncated numbers of `exact`; 0 if these failed too."""
+    """Where rounding has made |q|² > limit, the truncated numbers of `exact`; 0 if these failed too.
+
+    Proof: proofs/core.md#core-lattice.
+    """
     (over,) = np.nonzero(~(np.einsum("ij,ij->j", q, q) <= limit))
     if len(over):
         cut = np.trunc(exact(over))
@@ -137,7 +145,10 @@ def _parts(matrix: Floats) -> Iterator[tuple[int, int, Floats]]:
 
 
 def check_linear_algebra(width: int) -> None:
-    """Refuse a library whose products of whole numbers are not exact: Strassen, TF32, fast-math."""
+    """Refuse a library whose products of whole numbers are not exact: Strassen, TF32, fast-math.
+
+    Proof: proofs/core.md#core-transform.
+    """
     if not _exact(min(width, 512)):
         raise DpgramError(INEXACT, remedy="Install numpy with OpenBLAS, as its wheels bring it")
 

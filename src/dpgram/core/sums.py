@@ -103,7 +103,12 @@ class Lengths(Sum):
 
 @final
 class GramAdder(Adder):
-    """In float64 while that is exact, then in int64."""
+    """In float64 while that is exact, then in int64.
+
+    Proof: proofs/core.md#core-sums,
+    proofs/measurements.md#measurements-sensitivity,
+    proofs/units.md#units-claim.
+    """
 
     def __init__(self, what: Gram, beside: Sequence[LengthsAdder] = ()) -> None:
         """`beside` counts the lengths of the same rows, each of which is then encoded once."""
@@ -159,7 +164,10 @@ class GramAdder(Adder):
 
 
 def _gram(q: Floats) -> Floats:
-    """q qᵀ, tested by its checksum: 1ᵀ(q qᵀ)1 = |qᵀ1|², whole numbers below 2^53 on both sides."""
+    """q qᵀ, tested by its checksum: 1ᵀ(q qᵀ)1 = |qᵀ1|², whole numbers below 2^53 on both sides.
+
+    Proof: proofs/core.md#core-sums.
+    """
     found: Floats = product(q, q.T)
     rows = np.add.reduce(q, axis=0)
     if np.add.reduce(found, axis=None) != np.dot(rows, rows):
@@ -179,7 +187,10 @@ def check_rows(seen: PolicyCounts) -> None:
 
 @final
 class Encoded:
-    """Pieces of a block as lattice rows, in the memory of one thread."""
+    """Pieces of a block as lattice rows, in the memory of one thread.
+
+    Proof: proofs/core.md#core-sums.
+    """
 
     def __init__(self, rowmap: RowMap, sources: tuple[int, ...]) -> None:
         self._sources, self._rowmap = sources, rowmap
@@ -225,7 +236,10 @@ class Encoded:
 
 
 class CountAdder(Adder):
-    """Histograms of one row of each unit, or of every row."""
+    """Histograms of one row of each unit, or of every row.
+
+    Proof: proofs/core.md#core-counts, proofs/measurements.md#measurements-sensitivity.
+    """
 
     def __init__(self, shape: tuple[int, int]) -> None:
         self._cells = np.zeros(shape, np.int64)
@@ -310,7 +324,10 @@ class Histograms(Sum):
 
 @final
 class HistogramsAdder(CountAdder):
-    """Column by column."""
+    """Column by column.
+
+    Proof: proofs/adaptive.md#adaptive-histograms.
+    """
 
     def __init__(self, what: Histograms) -> None:
         super().__init__((len(what.columns), max(one.cells for one in what.columns) + LOST))
@@ -399,7 +416,10 @@ class Levels(Sum):
 
 @final
 class LevelsAdder(Adder):
-    """A table of the texts of each column, with 2^30 for each row, or its share."""
+    """A table of the texts of each column, with 2^30 for each row, or its share.
+
+    Proof: proofs/measurements.md#measurements-sensitivity.
+    """
 
     def __init__(self, what: Levels) -> None:
         self._what, self._seen = what, PolicyCounts()
@@ -447,7 +467,10 @@ class EachGroup(Sum):
 
 @final
 class EachGroupAdder(Adder):
-    """Passes the rows of each group on."""
+    """Passes the rows of each group on.
+
+    Proof: proofs/adaptive.md#adaptive-groups.
+    """
 
     def __init__(self, what: EachGroup) -> None:
         self._members = [(number, one.adder()) for number, one in enumerate(what.members) if one is not None]
@@ -461,7 +484,10 @@ class EachGroupAdder(Adder):
 
 
 def adders(sums: Sequence[Sum]) -> list[Adder]:
-    """Working memory of one thread. Lengths of the rows that a Gram sum encodes anyway are taken from it."""
+    """Working memory of one thread. Lengths of the rows that a Gram sum encodes anyway are taken from it.
+
+    Proof: proofs/core.md#core-sums.
+    """
     found: list[Adder] = [one.adder() for one in sums]
     for place, one in enumerate(sums):
         if not isinstance(one, Gram) or one.groups > 1:
@@ -484,7 +510,10 @@ LOST_MISSING, LOST_UNREADABLE, LOST_BELOW, LOST_ABOVE = range(LOST)
 
 
 def count_levels(cells: Integers, x: Floats, shares: Floats | None, levels: int) -> None:
-    """Add each row's share (none: 2^30) to the level that its cell is the number of, or to what was lost."""
+    """Add each row's share (none: 2^30) to the level that its cell is the number of, or to what was lost.
+
+    Proof: proofs/core.md#core-counts.
+    """
     with np.errstate(all="ignore"):  # a warning would depend on one row
         known = (x >= 0.0) & (x < levels) & (np.floor(x) == x)
         lost = levels + np.where(np.isnan(x), LOST_MISSING, LOST_UNREADABLE)
@@ -496,6 +525,8 @@ def count_nodes(cells: Integers, x: Floats, shares: Floats | None, low: float, h
     """Add each row's share to the two nodes next to its cell, to the nearer one more, or to what was lost.
 
     Halves of the bounds, so that these may lie at the end of the floats.
+
+    Proof: proofs/adaptive.md#adaptive-histograms, proofs/core.md#core-counts.
     """
     with np.errstate(all="ignore"):  # a warning would depend on one row
         inside = (x >= low) & (x <= high)
@@ -524,7 +555,10 @@ def _counted(places: Integers, shares: Floats | None, size: int) -> Integers:
 
 
 def length_bins(squares: Floats, ends: Floats) -> Integers:
-    """The bin of each |u|², by comparison with the ends of the bins, which grow."""
+    """The bin of each |u|², by comparison with the ends of the bins, which grow.
+
+    Proof: proofs/core.md#core-counts.
+    """
     return np.searchsorted(ends, squares, side="right").astype(np.int64)
 
 

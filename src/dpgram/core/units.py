@@ -241,7 +241,7 @@ class Block:
     def rows_that_count(self, usable: Mask) -> tuple[Mask, Integers | None]:
         """Of the rows that a sum can use those that count, and m for each row of the block (none: no units).
 
-        Proof: proofs/units.md#units-claim.
+        Proof: proofs/units.md#units-claim, proofs/core.md#core-sums.
         """
         counting, units = self.counting, self.units
         if counting is None or units is None or self.unit_hashes is None:
@@ -280,6 +280,6 @@ class Block:
     def shares(self, places: Integers) -> Floats | None:
         """What each of these rows adds to a count: ⌊2^30·w⌋ in whole numbers; none: 2^30 each.
 
-        Proof: proofs/core.md#core-counts.
+        Proof: proofs/core.md#core-counts, proofs/measurements.md#measurements-sensitivity.
         """
         return None if self.weights is None else np.floor(np.square(self.weights[places]) * SQUARE)

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from dpgram.core.noise import simulation
 from dpgram.errors import require_publish
-from dpgram.privacy.sampling.entropy import simulation
 from dpgram.schema import Schema, categorical, numeric
 
 if TYPE_CHECKING:

@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import Any, Final, Self, final
 
 from dpgram.canonical_json import canonical_bytes, parse_strictly
+from dpgram.core.noise import SystemEntropy
 from dpgram.engines.base import Engine
 from dpgram.engines.find import find_engine
 from dpgram.engines.passes import Pass, Sums
 from dpgram.engines.threads import Progress
 from dpgram.errors import DpgramError, MissingExtra, shown, warn_caller
 from dpgram.files import read_whole, write_new
-from dpgram.privacy.sampling.entropy import SystemEntropy
 from dpgram.rows.encoder import Encoder
 from dpgram.rows.rules import EVERY_ROW, Rows, row_rules
 from dpgram.schema import Schema

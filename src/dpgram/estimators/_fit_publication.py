@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
 
 import numpy as np
 
+from dpgram.core.noise import Entropy, SystemEntropy
 from dpgram.engines.local import LocalEngine
 from dpgram.errors import MechanismError
 from dpgram.privacy.adjacency import Adjacency
-from dpgram.privacy.sampling.entropy import Entropy, SystemEntropy
 from dpgram.publishing.publication import Account, Program, publication, warn_of_delta
 from dpgram.publishing.request import open_ledger
 from dpgram.schema import Schema

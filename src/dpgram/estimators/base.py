@@ -24,6 +24,7 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
+from dpgram.core.noise import Entropy
 from dpgram.document.fields import AdjacencyName, MissingPolicy, StatedGuarantee
 from dpgram.document.original_units import refuse_beyond_floats
 from dpgram.document.statement import in_words
@@ -38,7 +39,6 @@ from dpgram.estimators._table import (
 from dpgram.mechanisms import MechanismLike
 from dpgram.models import Model
 from dpgram.privacy.receipt import Receipt
-from dpgram.privacy.sampling.entropy import Entropy
 from dpgram.publishing import Adaptive, LedgerLike, publish_with
 from dpgram.release import Release
 from dpgram.rows import Rows

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from dpgram.core.noise import Entropy
 from dpgram.document.fields import AdjacencyName
 from dpgram.engines.passes import Pass
 from dpgram.errors import GuaranteeError
@@ -27,7 +28,6 @@ from dpgram.privacy.accountant import Event
 from dpgram.privacy.adjacency import adjacency as adjacency_named
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.receipt import Receipt
-from dpgram.privacy.sampling.entropy import Entropy
 from dpgram.publishing import LedgerLike
 from dpgram.publishing.measurements.column_moments import ColumnMoments, MeasuredColumnMoments
 from dpgram.publishing.publication import Program, Stage

@@ -321,7 +321,7 @@ class Job:
         say: Announce,
         progress: Progress,
     ) -> Outcome:
-        from dpgram.privacy.sampling.entropy import SystemEntropy
+        from dpgram.core.noise import SystemEntropy
         from dpgram.publishing import published
 
         if self.series is not None:

@@ -8,6 +8,7 @@ from typing import ClassVar, final
 import numpy as np
 import numpy.typing as npt
 
+from dpgram.core.noise import Entropy
 from dpgram.errors import MechanismError
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms.base import (
@@ -22,7 +23,6 @@ from dpgram.privacy.curves.rounding import down, up
 from dpgram.privacy.curves.spectral import GRID, on_grid, rounding_slack
 from dpgram.privacy.curves.wishart import DEGREES_AT_MOST
 from dpgram.privacy.events import ApproximateEvent, Event
-from dpgram.privacy.sampling.entropy import Entropy
 
 
 class WishartFamily(Mechanism):

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Final, Literal, Self, final
 import numpy as np
 import numpy.typing as npt
 
+from dpgram.core.noise import Entropy
 from dpgram.errors import MechanismError, shown, whole
 from dpgram.mechanisms._stated import StatedNoise
 from dpgram.noise import Law
@@ -17,7 +18,6 @@ from dpgram.privacy.charged import Charged
 from dpgram.privacy.curves.base import PrivacyCurve
 from dpgram.privacy.events import Event
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.sampling.entropy import Entropy
 
 IntegerMatrix = npt.NDArray[np.object_]
 """A square matrix of Python integers: cells may pass 2^63 once noise is added."""

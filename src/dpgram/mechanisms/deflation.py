@@ -11,6 +11,7 @@ from typing import ClassVar, Final, final
 import numpy as np
 import numpy.typing as npt
 
+from dpgram.core.noise import Entropy
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms._stated import StatedNoise
 from dpgram.mechanisms.base import CalibratedMechanism, Drawn, Mechanism, PublicFacts
@@ -26,7 +27,6 @@ from dpgram.privacy.curves.rounding import up
 from dpgram.privacy.events import Event, PureEvent
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.sampling.directions import deflation_matrix
-from dpgram.privacy.sampling.entropy import Entropy
 
 MOST_ROWS: Final = 1 << 33
 """More than the exact sums can hold."""

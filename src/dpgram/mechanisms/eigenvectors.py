@@ -10,6 +10,7 @@ from typing import ClassVar, Final, Self, final
 import numpy as np
 import numpy.typing as npt
 
+from dpgram.core.noise import Entropy
 from dpgram.errors import MechanismError
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms._stated import ROUNDING, StatedNoise
@@ -38,7 +39,6 @@ from dpgram.privacy.curves.spectral import (
 from dpgram.privacy.events import Event, PureEvent, ZcdpEvent
 from dpgram.privacy.guarantee import Guarantee, rho_at_most
 from dpgram.privacy.sampling.directions import frame_matrix
-from dpgram.privacy.sampling.entropy import Entropy
 from dpgram.privacy.sampling.envelope import LARGEST_EXPONENT
 
 VALUE_SHARE: Final = 0.15

@@ -9,6 +9,7 @@ from typing import ClassVar, final
 import numpy as np
 import numpy.typing as npt
 
+from dpgram.core.noise import LARGEST_SCALE, Entropy, Noise, on_matrix
 from dpgram.errors import MechanismError
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms._stated import StatedNoise
@@ -19,8 +20,6 @@ from dpgram.mechanisms.base import (
     Mechanism,
     PublicFacts,
     refuse_pure,
-    strictly_below,
-    symmetric,
 )
 from dpgram.noise import SymmetricGaussian
 from dpgram.privacy.charged import Charged
@@ -34,7 +33,6 @@ from dpgram.privacy.curves.calibrate import (
 from dpgram.privacy.curves.rounding import up
 from dpgram.privacy.events import Event, GaussianEvent
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.sampling.entropy import LARGEST_SCALE, Entropy
 
 
 @final
@@ -130,21 +128,11 @@ class CalibratedGaussian(CalibratedMechanism):
 
     def draw(self, gram: npt.NDArray[np.int64] | IntegerMatrix, entropy: Entropy) -> Drawn:
         """Independent noise on the diagonal and on every cell below it, mirrored."""
-        width = len(gram)
-        below = gram[strictly_below(width)]
-        cells = symmetric(
-            gram.diagonal() + entropy.discrete_gaussian(self.sigma, width),
-            below + entropy.discrete_gaussian(offdiagonal_scale_at_least(self.sigma), len(below)),
-        )
-        return Drawn(cells=cells, noise=self.law(width))
+        cells = on_matrix(gram, Noise("gaussian", self.sigma), entropy)
+        return Drawn(cells=cells, noise=self.law(len(gram)))
 
     def _mu_at_least(self, facts: PublicFacts) -> float:
         return up(_sensitivity(facts) / self.sigma)
-
-
-def offdiagonal_scale_at_least(sigma: float) -> float:
-    """σ/√2, rounded up: an off-diagonal change counts twice in |ΔG|_F, so any less would leak."""
-    return up(sigma / math.sqrt(2.0))
 
 
 def _sensitivity(facts: PublicFacts) -> float:

@@ -10,6 +10,7 @@ from typing import ClassVar, Final, Self, final
 import numpy as np
 import numpy.typing as npt
 
+from dpgram.core.noise import Entropy, offdiagonal_scale_at_least
 from dpgram.errors import MechanismError
 from dpgram.lattice import ROW_NORM_SQUARED, cell_unit
 from dpgram.mechanisms._stated import StatedNoise
@@ -25,7 +26,6 @@ from dpgram.mechanisms.base import (
     strictly_below,
     symmetric,
 )
-from dpgram.mechanisms.gaussian import offdiagonal_scale_at_least
 from dpgram.noise import NoisyInverse
 from dpgram.privacy.charged import Charged
 from dpgram.privacy.curves.base import GaussianCurve, PrivacyCurve
@@ -35,7 +35,6 @@ from dpgram.privacy.curves.rounding import up
 from dpgram.privacy.curves.spectral import ROWS_AT_MOST
 from dpgram.privacy.events import Event, GaussianEvent
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.sampling.entropy import Entropy
 
 LEAST_RIDGE: Final = 1e-3
 """In units of one row's trace. Below it the float inverse could be off by more than the noise hides."""

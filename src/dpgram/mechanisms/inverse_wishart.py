@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
+from dpgram.core.noise import Entropy
 from dpgram.errors import MechanismError
 from dpgram.mechanisms._stated import StatedNoise
 from dpgram.mechanisms._wishart_family import (
@@ -28,7 +29,6 @@ from dpgram.privacy.curves.spectral import ROWS_AT_MOST
 from dpgram.privacy.curves.wishart import AdaptiveCurve, InverseWishartCurve
 from dpgram.privacy.curves.wishart_calibrate import adaptive_ratio_at_most, sketch_ratio_at_most
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.sampling.entropy import Entropy
 
 
 class _Posterior(WishartFamily):
@@ -211,5 +211,7 @@ def _curve(adjacency: Adjacency, degrees: int, ratio: float) -> InverseWishartCu
 
 
 def _drawn(gram: npt.NDArray[np.int64], prior: float, degrees: int, entropy: Entropy) -> Drawn:
-    cells = entropy.inverse_wishart(gram, prior, degrees)
+    from dpgram.privacy.sampling.wisharts import inverse_wishart
+
+    cells = inverse_wishart(gram, prior, degrees, entropy.random_bytes)
     return Drawn(cells=cells, noise=InverseWishartLaw(prior=prior, degrees=degrees))

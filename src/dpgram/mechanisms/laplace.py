@@ -8,6 +8,7 @@ from typing import ClassVar, Final, final
 import numpy as np
 import numpy.typing as npt
 
+from dpgram.core.noise import Entropy
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms._stated import StatedNoise
 from dpgram.mechanisms.base import (
@@ -23,7 +24,6 @@ from dpgram.privacy.curves.base import PrivacyCurve, PureCurve
 from dpgram.privacy.curves.rounding import SLACK, up
 from dpgram.privacy.events import Event, PureEvent
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.sampling.entropy import Entropy
 
 DIAGONAL_WEIGHT: Final = 0.5 ** (1.0 / 3.0)
 """Diagonal cells get scale b/w, others b. With b = (w + (d−1)/2)·s/ε the squared Frobenius error

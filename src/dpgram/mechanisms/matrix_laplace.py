@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram import noise
+from dpgram.core.noise import Entropy, Noise, on_matrix
 from dpgram.errors import MechanismError
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms._stated import ROUNDING, StatedNoise
@@ -19,13 +20,10 @@ from dpgram.mechanisms.base import (
     Drawn,
     Mechanism,
     PublicFacts,
-    strictly_below,
-    symmetric,
 )
 from dpgram.privacy.curves.base import PrivacyCurve, PureCurve
 from dpgram.privacy.events import Event, PureEvent
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.sampling.entropy import Entropy
 
 
 @final
@@ -99,11 +97,8 @@ class CalibratedMatrixLaplace(CalibratedMechanism):
 
     def draw(self, gram: npt.NDArray[np.int64], entropy: Entropy) -> Drawn:
         """Rounded noise on integers is rounding after noise: the pure guarantee survives it."""
-        width = len(gram)
-        drawn = entropy.matrix_laplace(width, self.theta)
-        below = strictly_below(width)
-        cells = symmetric(drawn.diagonal() + gram.diagonal(), drawn[below] + gram[below])
-        return Drawn(cells=cells, noise=self.law(width))
+        cells = on_matrix(gram, Noise("matrix-laplace", self.theta), entropy)
+        return Drawn(cells=cells, noise=self.law(len(gram)))
 
     def _epsilon(self, facts: PublicFacts) -> float:
         """θ·s for each semidefinite step between neighbours.

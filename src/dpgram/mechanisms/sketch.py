@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
+from dpgram.core.noise import Entropy
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms._stated import StatedNoise
 from dpgram.mechanisms._wishart_family import (
@@ -29,7 +30,6 @@ from dpgram.privacy.curves.spectral import ROWS_AT_MOST
 from dpgram.privacy.curves.wishart import AdaptiveCurve, SketchCurve
 from dpgram.privacy.curves.wishart_calibrate import adaptive_ratio_at_most, sketch_ratio_at_most
 from dpgram.privacy.guarantee import Guarantee, gdp_mu_at_most
-from dpgram.privacy.sampling.entropy import Entropy
 
 LOOK_SHARE: Final = 0.25
 """μ of the look at λ_min, as a share of μ(ε, δ): a sixteenth of the budget in μ²."""
@@ -205,4 +205,7 @@ def _curve(adjacency: Adjacency, rows: int, ratio: float) -> SketchCurve:
 
 
 def _drawn(gram: npt.NDArray[np.int64], ridge: float, rows: int, entropy: Entropy) -> Drawn:
-    return Drawn(cells=entropy.wishart(gram, ridge, rows), noise=WishartSketch(ridge=ridge, rows=rows))
+    from dpgram.privacy.sampling.wisharts import wishart
+
+    cells = wishart(gram, ridge, rows, entropy.random_bytes)
+    return Drawn(cells=cells, noise=WishartSketch(ridge=ridge, rows=rows))

@@ -9,6 +9,7 @@ from typing import ClassVar, Final, final
 import numpy as np
 import numpy.typing as npt
 
+from dpgram.core.noise import Entropy
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms._stated import StatedNoise
 from dpgram.mechanisms._wishart_family import CalibratedWishartFamily, WishartFamily
@@ -20,7 +21,6 @@ from dpgram.privacy.curves.rounding import up
 from dpgram.privacy.curves.search import greatest
 from dpgram.privacy.curves.wishart import AdditiveWishartCurve
 from dpgram.privacy.guarantee import Guarantee, gdp_mu_at_most
-from dpgram.privacy.sampling.entropy import Entropy
 
 SPARE_DEGREES: Final = (10, 30, 100, 300, 1000, 3000, 10_000, 30_000)
 """m = k − d + 1: candidates for the joint choice of scale and degrees of freedom."""
@@ -99,8 +99,10 @@ class CalibratedWishart(CalibratedWishartFamily):
 
     def draw(self, gram: npt.NDArray[np.int64], entropy: Entropy) -> Drawn:
         """Rounded noise on integers is rounding after noise."""
+        from dpgram.privacy.sampling.wisharts import added_rows
+
         width = len(gram)
-        noise = entropy.added_rows(width, self.scale, self.degrees)
+        noise = added_rows(width, self.scale, self.degrees, entropy.random_bytes)
         lower = np.tril(gram).astype(object)
         return Drawn(cells=lower + np.tril(lower, -1).T + noise, noise=self.law(width))
 

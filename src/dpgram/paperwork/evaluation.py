@@ -351,7 +351,7 @@ def _randomness(subject: _Subject) -> Item:
         area=ALGORITHM,
         question="Where does the randomness come from?",
         answer="From a known seed." if seeded else "From the operating system's cryptographic generator.",
-        evidence=("entropy in the release file", "src/dpgram/privacy/sampling/entropy.py"),
+        evidence=("entropy in the release file", "src/dpgram/core/noise.py"),
         hazard="Whoever knows the seed can take the noise off: this release protects nobody."
         if seeded
         else "",

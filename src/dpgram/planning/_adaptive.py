@@ -9,12 +9,12 @@ from typing import Final, final
 import numpy as np
 import numpy.typing as npt
 
+from dpgram.core.noise import simulation
 from dpgram.noise import SymmetricGaussian
 from dpgram.planning._regression import SINGULAR, AssumedRegression
 from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.curves.search import least
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.sampling.entropy import simulation
 from dpgram.publishing.expected import ExpectedAdaptive, expected_adaptive, normal_squares
 from dpgram.publishing.split import BudgetSplit
 from dpgram.schema import Schema

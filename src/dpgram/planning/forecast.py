@@ -10,6 +10,7 @@ from typing import Final, final
 import numpy as np
 
 from dpgram.analysis.moments import EncodedNoise
+from dpgram.core.noise import simulation
 from dpgram.errors import DpgramError
 from dpgram.lattice import ROW_NORM_SQUARED, cell_unit
 from dpgram.mechanisms import CalibratedMechanism, Mechanism, PublicFacts
@@ -17,7 +18,6 @@ from dpgram.noise import NoisyInverse, SymmetricGaussian
 from dpgram.planning._regression import AssumedRegression, RegressionOutcome
 from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.sampling.entropy import simulation
 
 WORTH_IT: Final = 2.0
 """A ratio of 2: as good as least squares on a quarter of the rows."""

@@ -8,6 +8,7 @@ from dpgram import _when_used
 from dpgram.privacy.adjacency import AddRemove, Adjacency, ReplaceOne, adjacency
 
 if TYPE_CHECKING:
+    from dpgram.core.noise import Entropy, SeededEntropy, SystemEntropy
     from dpgram.privacy.accountant import capacity, composed, curve_of, describe, guarantee_of, price
     from dpgram.privacy.curves.calibrate import gaussian_sigma
     from dpgram.privacy.events import (
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
         rho_at_most,
     )
     from dpgram.privacy.receipt import Receipt
-    from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy, SystemEntropy
 
 __all__ = [
     "AddRemove",
@@ -72,6 +72,6 @@ __getattr__, __dir__ = _when_used(
             "rho_at_most"
         ),
         "dpgram.privacy.receipt": "Receipt",
-        "dpgram.privacy.sampling.entropy": "Entropy SeededEntropy SystemEntropy",
+        "dpgram.core.noise": "Entropy SeededEntropy SystemEntropy",
     },
 )

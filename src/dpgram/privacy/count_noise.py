@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from dpgram.core.noise import Entropy, Integers, Noise
     from dpgram.privacy.events import Event
-    from dpgram.privacy.sampling.entropy import Entropy, Integers
 
 CountLaw: TypeAlias = Literal["discrete-gaussian", "discrete-laplace"]
 _NUDGE: Final = 1.0 + 2.0**-40
@@ -108,10 +108,16 @@ class CountNoise:
 
     def draw(self, cells: npt.NDArray[np.int64], entropy: Entropy) -> Integers:
         """Cells in lattice units + noise. Call it only after the event has been charged."""
-        flat = cells.ravel()
-        draw = entropy.discrete_gaussian if self.law == "discrete-gaussian" else entropy.discrete_laplace
-        noisy: Integers = flat.astype(object) + draw(self.scale, flat.size)
-        return noisy.reshape(cells.shape)
+        from dpgram.core.noise import on_cells
+
+        return on_cells(cells, self.core, entropy)
+
+    @property
+    def core(self) -> Noise:
+        """The same for the core, which draws it."""
+        from dpgram.core.noise import Noise
+
+        return Noise("gaussian" if self.law == "discrete-gaussian" else "laplace", self.scale)
 
 
 def level_threshold(noise: CountNoise, delta: float, columns: int) -> int:

@@ -23,10 +23,10 @@ import msgspec
 from msgspec import Meta, Struct
 
 from dpgram.canonical_json import sha256_hex
+from dpgram.core.noise import SystemEntropy
 from dpgram.errors import DpgramError, ReleaseError
 from dpgram.files import append_line, durably, is_at, sync_folder, whole_lines
 from dpgram.privacy.receipt import next_receipt_id
-from dpgram.privacy.sampling.entropy import SystemEntropy
 
 try:
     import fcntl

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from dpgram.core.noise import LARGEST_SCALE
 from dpgram.document.fields import MeasuredLevels, MeasuredOctaves
 from dpgram.document.octaves import OctaveRun
 from dpgram.engines.passes import Pass
@@ -16,7 +17,6 @@ from dpgram.errors import GuaranteeError, LearningError
 from dpgram.privacy.accountant import Event, describe
 from dpgram.privacy.count_noise import CountLaw, CountNoise, scale_of_counts
 from dpgram.privacy.curves.calibrate import DISCRETE_SIGMA_AT_LEAST
-from dpgram.privacy.sampling.entropy import LARGEST_SCALE
 from dpgram.publishing.measurements.counts import Octaves
 from dpgram.publishing.measurements.levels import Levels
 from dpgram.publishing.publication import Stage

@@ -14,6 +14,7 @@ from typing import Final, final
 import numpy as np
 import numpy.typing as npt
 
+from dpgram.core.noise import simulation
 from dpgram.core.sums import NODES, STEPS
 from dpgram.document.fields import (
     LevelHistogram,
@@ -24,7 +25,6 @@ from dpgram.document.fields import (
 from dpgram.document.measurements import histogram_rows, level_count
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.privacy.count_noise import CountNoise
-from dpgram.privacy.sampling.entropy import simulation
 from dpgram.schema import Schema
 from dpgram.schema.encodings import EncodedColumn, too_close
 

@@ -42,12 +42,12 @@ from dpgram.rows.floats import as_numpy_begins
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from dpgram.core.noise import Entropy
     from dpgram.engines.base import Engine
     from dpgram.engines.passes import Pass, Sums
     from dpgram.engines.threads import Progress
     from dpgram.privacy.ledger import Ledger
     from dpgram.privacy.receipt import Receipt
-    from dpgram.privacy.sampling.entropy import Entropy
     from dpgram.publishing.measurements.base import Measurement
 
 T = TypeVar("T")

@@ -13,6 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Literal, Unpack, final
 
 from dpgram import __version__
+from dpgram.core.noise import Entropy, SystemEntropy
 from dpgram.core.units import PolicyCounts
 from dpgram.document.fields import AdjacencyName, Group, Measurements
 from dpgram.document.measurements import unresolved
@@ -23,7 +24,6 @@ from dpgram.mechanisms import MechanismLike
 from dpgram.models import Model
 from dpgram.privacy.accountant import Event, describe
 from dpgram.privacy.count_noise import CountNoise
-from dpgram.privacy.sampling.entropy import Entropy, SystemEntropy
 from dpgram.publishing._adaptive import adapt, noisy_stop
 from dpgram.publishing._adaptive_prices import AdaptiveCalibration, adaptive_family, calibrate_adaptive
 from dpgram.publishing._journal import interrupted_before

@@ -60,13 +60,13 @@ from dpgram.sums.participants import ExactParticipants, ParticipantsStatistic
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from dpgram.core.noise import Entropy
     from dpgram.document.fields import StatedGuarantee
     from dpgram.engines.base import Engine
     from dpgram.engines.passes import Sums
     from dpgram.engines.threads import Progress
     from dpgram.mechanisms.base import IntegerMatrix
     from dpgram.privacy.receipt import Receipt
-    from dpgram.privacy.sampling.entropy import Entropy
     from dpgram.publishing.measurements.base import Measurement
     from dpgram.rows.participation import LeftOut
     from dpgram.schema import Schema

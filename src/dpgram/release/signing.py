@@ -34,7 +34,7 @@ class SigningKey:
     def create(cls, path: str | os.PathLike[str]) -> Self:
         """A new key, written to a new file with permissions 0600. It never replaces a file."""
         private_key, serialization = _ed25519()
-        from dpgram.privacy.sampling.entropy import SystemEntropy
+        from dpgram.core.noise import SystemEntropy
 
         private = private_key.from_private_bytes(SystemEntropy().random_bytes(_KEY_BYTES))
         content = private.private_bytes(

@@ -178,6 +178,8 @@ class CountedRows:
     """Rows with what decides how each counts, as a block of the core: group, weight, unit.
 
     Where there are units, all rows of every unit in it must be here. As sensitive as the table.
+
+    Proof: proofs/units.md#units-groups.
     """
 
     def __init__(self, rows: RowBatch, rules: RowRules) -> None:

@@ -30,6 +30,8 @@ def row_map(encoder: Encoder) -> RowMap:
 
     Where T only adds the constant to each column, as where columns are standardised, it becomes part of the
     lines: nothing is rounded before, so that bounds far wider than the values cost no digits.
+
+    Proof: proofs/adaptive.md#adaptive-rows.
     """
     schema, coordinates = encoder.schema, encoder.coordinates
     bits = PLAIN_BITS if coordinates is None else VALUE_BITS
@@ -113,7 +115,10 @@ def _derived_line(schema: Schema, part: DerivedEncoding, step: float, sizes: lis
 
 
 def _standardised(schema: Schema, unit: float, coordinates: Coordinates) -> list[Line]:
-    """T_jj·v_j + T_j0·v_0 as one line: a larger scale, and a centre that is moved."""
+    """T_jj·v_j + T_j0·v_0 as one line: a larger scale, and a centre that is moved.
+
+    Proof: proofs/adaptive.md#adaptive-rows.
+    """
     diagonal, first = np.diagonal(coordinates.integers), coordinates.integers[:, 0]
     found = [Line(kind="one", scale=float(diagonal[0]) * unit)]
     for line, by, added in zip(_lines(schema, unit)[1:], diagonal[1:], first[1:], strict=True):

@@ -23,13 +23,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dpgram.core.noise import SystemEntropy
 from dpgram.core.units import PolicyCounts
 from dpgram.engines.find import find_engine
 from dpgram.errors import DpgramError, OptionsError, ReleaseError, warn_caller
 from dpgram.files import append, refuse_ledger, write_whole
 from dpgram.noise.factor import coefficients
 from dpgram.privacy.events import GaussianEvent
-from dpgram.privacy.sampling.entropy import SystemEntropy
 from dpgram.publishing.compatibility import refuse_clashes
 from dpgram.publishing.publisher import form_of
 from dpgram.publishing.request import LedgerLike
@@ -73,10 +73,10 @@ from dpgram.series.stream import (
 )
 
 if TYPE_CHECKING:
+    from dpgram.core.noise import Entropy
     from dpgram.engines.base import Engine
     from dpgram.engines.threads import Progress
     from dpgram.mechanisms.base import IntegerMatrix
-    from dpgram.privacy.sampling.entropy import Entropy
     from dpgram.sums.exact_gram import ExactGram
     from dpgram.sums.participants import ExactParticipants
 

@@ -19,6 +19,7 @@ from typing import Annotated, Final, Literal, final
 import msgspec
 from msgspec import Meta, Struct
 
+from dpgram.core.noise import SystemEntropy
 from dpgram.errors import DpgramError
 from dpgram.files import (
     append,
@@ -30,7 +31,6 @@ from dpgram.files import (
     text_of,
     whole_texts,
 )
-from dpgram.privacy.sampling.entropy import SystemEntropy
 from dpgram.rows.participation import KEY_BYTES, NOBODY, Hashes
 from dpgram.series._check import Check
 from dpgram.series._numbers import Numbers

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class GramStatistic(CoreStatistic):
     """The Gram matrix of the columns of `encoder`'s schema, one for each group.
 
-    Proof: proofs/core.md#core-sums.
+    Proof: proofs/core.md#core-sums, proofs/units.md#units-claim.
     """
 
     encoder: Encoder

@@ -21,7 +21,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dpgram.privacy.sampling.entropy import SystemEntropy
+from dpgram.core.noise import SystemEntropy
 from dpgram.wizard.posted import LARGEST_FORM
 
 COOKIE: Final = "dpgram_wizard"

@@ -15,6 +15,7 @@ from tests.unit.analysis.tables import exact_moments, insurance, insurance_schem
 
 from dpgram.analysis.denoise import NO_NOISE, central_moments, denoised, second_moments
 from dpgram.analysis.moments import EncodedNoise, Moments
+from dpgram.core.noise import SeededEntropy, simulation
 from dpgram.errors import AnalysisError
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import MECHANISMS, PublicFacts
@@ -22,7 +23,6 @@ from dpgram.noise import EigenvectorSampling, EntrywiseLaplace, Law, MatrixLapla
 from dpgram.noise.shrinkage import shrunken, within_trace
 from dpgram.privacy.adjacency import AddRemove, Adjacency, ReplaceOne
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.sampling.entropy import SeededEntropy, simulation
 from dpgram_papers.amin import PrintedEigenvectors
 
 Matrix = npt.NDArray[np.float64]

@@ -18,11 +18,11 @@ from dpgram.analysis.inference import infer
 from dpgram.analysis.moments import EncodedNoise, Moments
 from dpgram.analysis.pooling import pool, union
 from dpgram.analysis.regress import regress
+from dpgram.core.noise import SeededEntropy
 from dpgram.engines.local import gram
 from dpgram.errors import AnalysisError, DpgramWarning
 from dpgram.lattice import cell_unit
 from dpgram.noise import SymmetricGaussian
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.release import Release, load
 
 TABLE = insurance(20_000)

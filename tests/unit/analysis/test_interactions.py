@@ -15,9 +15,9 @@ import dpgram as dg
 from dpgram.analysis.effects import did
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.regress import regress
+from dpgram.core.noise import SeededEntropy
 from dpgram.errors import AnalysisError, SchemaError
 from dpgram.planning import Assumption
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import publish_with
 
 TABLE = insurance(3000)

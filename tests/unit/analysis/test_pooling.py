@@ -13,8 +13,8 @@ from dpgram.analysis.inference import infer
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.pooling import average, compare, pool, union
 from dpgram.analysis.regress import regress
+from dpgram.core.noise import SeededEntropy
 from dpgram.errors import AnalysisError
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import publish_with
 from dpgram.release import Release
 from dpgram.schema import Schema, numeric

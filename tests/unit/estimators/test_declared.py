@@ -12,9 +12,9 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import dpgram as dg
+from dpgram.core.noise import SeededEntropy
 from dpgram.errors import OptionsError, SchemaError
 from dpgram.estimators import PrivateLinearRegression, PrivateLogistic, PrivatePoisson, RobustRegression
-from dpgram.privacy.sampling.entropy import SeededEntropy
 
 pytestmark = [  # these warnings are meant; tests of their own look for them
     pytest.mark.filterwarnings("ignore::dpgram.errors.DpgramWarning"),

@@ -13,6 +13,7 @@ import pytest
 from sklearn.base import clone
 
 from dpgram import Schema, numeric
+from dpgram.core.noise import SeededEntropy
 from dpgram.errors import DpgramWarning, MechanismError
 from dpgram.estimators import (
     SSP,
@@ -30,7 +31,6 @@ from dpgram.estimators import (
     RowNormMapping,
     SigmaClipper,
 )
-from dpgram.privacy.sampling.entropy import SeededEntropy
 
 SECRET = "secret-17"
 ROWS = 1237

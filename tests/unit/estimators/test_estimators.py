@@ -19,6 +19,7 @@ from sklearn.preprocessing import FunctionTransformer
 from tests.flat import publish
 
 from dpgram import Adaptive, Ledger, Schema, categorical, numeric
+from dpgram.core.noise import SeededEntropy
 from dpgram.errors import AnalysisError, BudgetExceeded, LedgerError, MechanismError, SchemaError
 from dpgram.estimators import (
     PrivateCovariance,
@@ -29,7 +30,6 @@ from dpgram.estimators import (
     RepeatedFit,
     UnprotectedScore,
 )
-from dpgram.privacy.sampling.entropy import SeededEntropy
 
 BETA = np.array([1.0, -2.0, 0.5])
 REGRESSORS = [PrivateLinearRegression, PrivateRidge, PrivateLasso]

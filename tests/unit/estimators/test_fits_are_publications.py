@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dpgram.core.noise import SeededEntropy
 from dpgram.engines.local import LocalEngine
 from dpgram.errors import BudgetExceeded, DpgramWarning, MechanismError
 from dpgram.estimators import (
@@ -25,7 +26,6 @@ from dpgram.estimators import (
 )
 from dpgram.privacy.accountant import composed
 from dpgram.privacy.ledger import Ledger
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing._journal import Journal
 from dpgram.publishing.measurements.column_moments import ColumnMoments
 from dpgram.publishing.measurements.gram import Gram

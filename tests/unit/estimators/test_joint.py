@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpgram import Schema, categorical, numeric
+from dpgram.core.noise import SeededEntropy
 from dpgram.engines.local import add_up, gram
 from dpgram.engines.passes import Pass
 from dpgram.errors import GuaranteeError, MechanismError, SchemaError
@@ -20,7 +21,6 @@ from dpgram.privacy.adjacency import adjacency
 from dpgram.privacy.curves.base import GaussianCurve
 from dpgram.privacy.curves.calibrate import discrete_mu_at_most
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing.measurements.target import SQUARE_SHARE, TargetedGaussian
 from dpgram.rows.encoder import Encoder
 from dpgram.rows.rules import RowRules

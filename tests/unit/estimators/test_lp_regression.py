@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from dpgram.audit import audit
+from dpgram.core.noise import Entropy, SeededEntropy
 from dpgram.errors import GuaranteeError
 from dpgram.estimators.adassp import AdaSSP
 from dpgram.estimators.iteration_noise import (
@@ -23,7 +24,6 @@ from dpgram.privacy.accountant import delta_of
 from dpgram.privacy.adjacency import adjacency
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.ledger import Ledger
-from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy
 from dpgram.sums.moments import MomentsStatistic, Reweighting, power
 
 from .lattice_rows import BoundedRows

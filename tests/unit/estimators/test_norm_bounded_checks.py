@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from dpgram.core.noise import SeededEntropy
 from dpgram.estimators import SSP, AdaSSP, LpRegression, OutputPerturbation
-from dpgram.privacy.sampling.entropy import SeededEntropy
 
 pytestmark = [  # these warnings are meant; tests of their own look for them
     pytest.mark.filterwarnings("ignore::dpgram.errors.DpgramWarning"),

@@ -14,12 +14,12 @@ from scipy.optimize import minimize
 from scipy.stats import gamma, kstest
 
 from dpgram.audit import audit
+from dpgram.core.noise import Entropy, SeededEntropy
 from dpgram.errors import GuaranteeError
 from dpgram.estimators.output_perturbation import OutputPerturbation
 from dpgram.privacy.accountant import PureEvent
 from dpgram.privacy.adjacency import AddRemove
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy
 from dpgram.publishing.measurements import proven_minimiser
 from dpgram.publishing.measurements.minimiser import RidgeProblem
 from dpgram.publishing.measurements.proven_minimiser import on_grid

@@ -9,6 +9,7 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from dpgram.core.noise import SeededEntropy
 from dpgram.errors import GuaranteeError
 from dpgram.estimators import (
     AdaSSP,
@@ -19,7 +20,6 @@ from dpgram.estimators import (
     SigmaClipper,
 )
 from dpgram.privacy.ledger import Ledger
-from dpgram.privacy.sampling.entropy import SeededEntropy
 
 TOTAL = "whether a fit succeeds may not depend on one row: an empty table is a neighbour of one with a row"
 PAID = {"epsilon": 1.0, "delta": 1e-6, "bounds": (-5.0, 5.0), "entropy": SeededEntropy(3)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from dpgram.core.noise import SeededEntropy
 from dpgram.estimators import (
     PrivateCovariance,
     PrivateLasso,
@@ -12,7 +13,6 @@ from dpgram.estimators import (
     PrivatePCA,
     PrivateRidge,
 )
-from dpgram.privacy.sampling.entropy import SeededEntropy
 
 # Warnings about large epsilon, scores and so on are meant; tests of their own look for them.
 pytestmark = [

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from dpgram.core.noise import SeededEntropy
 from dpgram.errors import GuaranteeError, MechanismError
 from dpgram.estimators.adassp import AdaSSP
 from dpgram.estimators.ssp import SSP
@@ -19,7 +20,6 @@ from dpgram.privacy.adjacency import adjacency
 from dpgram.privacy.curves.base import GaussianCurve
 from dpgram.privacy.curves.calibrate import discrete_mu_at_most
 from dpgram.privacy.ledger import Ledger
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing.measurements.moments import JointGaussian
 
 from .lattice_rows import BoundedRows

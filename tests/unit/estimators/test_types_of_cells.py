@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import dpgram as dg
+from dpgram.core.noise import SeededEntropy
 from dpgram.errors import DpgramWarning
 from dpgram.estimators import (
     SSP,
@@ -24,7 +25,6 @@ from dpgram.estimators import (
     PrivateRidge,
 )
 from dpgram.estimators._table import label_cells
-from dpgram.privacy.sampling.entropy import SeededEntropy
 
 ROWS = 40
 SECRET = "secret-17"

@@ -16,11 +16,11 @@ from tests.node import NODE, in_node
 
 import dpgram as dg
 from dpgram import explorer
+from dpgram.core.noise import SeededEntropy
 from dpgram.demo import insurance
 from dpgram.errors import AnalysisError, DpgramWarning
 from dpgram.explorer.facts import page_facts
 from dpgram.mechanisms import InverseNoise
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.release import Release
 
 pytestmark = pytest.mark.skipif(NODE is None, reason="Node.js is not installed")

@@ -11,16 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpgram.core.noise import LARGEST_SCALE, SeededEntropy, offdiagonal_scale_at_least
 from dpgram.errors import GuaranteeError, MechanismError
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import CalibratedGaussian, Gaussian, PublicFacts
-from dpgram.mechanisms.gaussian import offdiagonal_scale_at_least
 from dpgram.noise import SymmetricGaussian
 from dpgram.privacy.accountant import GaussianEvent
 from dpgram.privacy.adjacency import AddRemove, ReplaceOne
 from dpgram.privacy.curves.base import GaussianCurve
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.sampling.entropy import LARGEST_SCALE, SeededEntropy
 
 ADD = PublicFacts(width=4, adjacency=AddRemove())
 REPLACE = PublicFacts(width=4, adjacency=ReplaceOne())

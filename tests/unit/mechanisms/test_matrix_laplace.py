@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpgram import noise
+from dpgram.core.noise import SeededEntropy, simulation
 from dpgram.errors import MechanismError
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import CalibratedMatrixLaplace, Gaussian, MatrixLaplace, PublicFacts
 from dpgram.privacy.accountant import PureEvent
 from dpgram.privacy.adjacency import AddRemove, Adjacency, ReplaceOne
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.sampling.entropy import SeededEntropy, simulation
 
 ADD = PublicFacts(width=4, adjacency=AddRemove())
 REPLACE = PublicFacts(width=4, adjacency=ReplaceOne())

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dpgram.core.noise import simulation
 from dpgram.noise import MatrixLaplace
 from dpgram.noise.sampled import inverse_wishart, wishart
-from dpgram.privacy.sampling.entropy import simulation
 from dpgram_papers.bounds import matrix_laplace_error
 from dpgram_papers.experiments.sheffet_single import solved
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from dpgram.audit import clopper_pearson_lower, clopper_pearson_upper
+from dpgram.core.noise import SeededEntropy
 from dpgram.errors import MechanismError
 from dpgram.privacy.adjacency import AddRemove, Adjacency, ReplaceOne
 from dpgram.privacy.curves.wishart import AdditiveWishartCurve
 from dpgram.privacy.curves.wishart_calibrate import sketch_ratio_at_most
 from dpgram.privacy.guarantee import Guarantee, gdp_mu_at_most
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram_papers import errata
 from dpgram_papers.amin import PrintedEigenvectors, PrintedLaplace
 from dpgram_papers.amin_sampler import PrintedSampler

@@ -16,12 +16,12 @@ import pytest
 
 from dpgram import cli
 from dpgram.cli.plugins import GROUP
+from dpgram.core.noise import SeededEntropy, simulation
 from dpgram.errors import DpgramError
 from dpgram.estimators import OutputPerturbation
 from dpgram.privacy.adjacency import ReplaceOne
 from dpgram.privacy.curves.wishart import AdditiveWishartCurve
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.sampling.entropy import SeededEntropy, simulation
 from dpgram_papers.experiments import amin_regression, sheffet_multiple, sheffet_single
 from dpgram_papers.experiments.clipped_rows import ClippedRows
 from dpgram_papers.experiments.comparisons import Comparison, summary, worthless

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
+from dpgram.core.noise import SeededEntropy
 from dpgram.errors import DpgramWarning, GuaranteeError
 from dpgram.privacy.accountant import delta_of
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram_papers import regressions
 from dpgram_papers.regressions import PrintedAdaSSP, PrintedMoments, PrintedRobustRegression, PrintedSSP
 

@@ -12,6 +12,7 @@ import pytest
 
 from dpgram.audit import AuditResult, audit
 from dpgram.audit.gram import Neighbours
+from dpgram.core.noise import Entropy, SeededEntropy
 from dpgram.errors import MechanismError
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import MECHANISMS, InverseNoise, MatrixLaplace, Mechanism, PublicFacts
@@ -19,7 +20,6 @@ from dpgram.mechanisms.base import Drawn, rounded
 from dpgram.noise import SymmetricGaussian
 from dpgram.privacy.adjacency import AddRemove, ReplaceOne
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy
 from dpgram_papers import errata
 from dpgram_papers.amin_sampler import PrintedSampler
 from dpgram_papers.analyze_gauss import AnalyzeGauss

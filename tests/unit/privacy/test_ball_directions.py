@@ -13,6 +13,8 @@ from flint import arb, arb_mat, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpgram.core.balls import START_BITS, RandomBytes, Uniforms, decided
+from dpgram.core.noise import SeededEntropy
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import Deflation, Eigenvectors, PublicFacts
 from dpgram.mechanisms.deflation import MOST_ROWS
@@ -20,10 +22,8 @@ from dpgram.privacy.adjacency import adjacency
 from dpgram.privacy.curves.spectral import ROWS_AT_MOST
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.sampling import envelope as ball_envelope
-from dpgram.privacy.sampling._balls import START_BITS, RandomBytes, Uniforms, decided
 from dpgram.privacy.sampling.bingham import candidates_at_once
 from dpgram.privacy.sampling.directions import Deflated, Frame, deflation_matrix, frame_matrix
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.privacy.sampling.envelope import LARGEST_EXPONENT, SLACK_AT_MOST, Candidate, Envelope, MatrixBall
 from dpgram.sums.exact_gram import MAX_ROWS
 

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpgram.privacy.sampling import _balls as balls
-from dpgram.privacy.sampling import _laplace as laplace_sampler
-from dpgram.privacy.sampling import _wishart as ball_wishart
+from dpgram.core import balls
+from dpgram.privacy.sampling import norm_laplace as laplace_sampler
+from dpgram.privacy.sampling import wisharts as ball_wishart
 
 GRAM = np.array([[9, 1, -4], [1, 7, 2], [-4, 2, 8]], dtype=np.int64) * 10**7
 ALMOST_SINGULAR = np.array([[10**15, 10**15, 0], [10**15, 10**15 + 1, 0], [0, 0, 0]], dtype=np.int64)

@@ -12,9 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpgram.errors import MechanismError
-from dpgram.privacy.sampling import _laplace as laplace_sampler
-from dpgram.privacy.sampling.entropy import (
+from dpgram.core import balls as laplace_sampler
+from dpgram.core.noise import (
     LARGEST_SCALE,
     Entropy,
     SeededEntropy,
@@ -22,6 +21,7 @@ from dpgram.privacy.sampling.entropy import (
     _unbounded,
     simulation,
 )
+from dpgram.errors import MechanismError
 
 SOURCES: dict[str, Callable[[], Entropy]] = {"system": SystemEntropy, "seeded": lambda: SeededEntropy(11)}
 
@@ -103,7 +103,7 @@ def test_a_seed_repeats_everything() -> None:
 
 def test_importing_the_source_loads_no_sampler() -> None:
     code = (
-        "import sys, numpy; import dpgram.privacy.sampling.entropy, dpgram.noise; "
+        "import sys, numpy; import dpgram.core.noise, dpgram.noise; "
         "print(*[m for m in ('opendp', 'flint', 'scipy', 'pyarrow') if m in sys.modules])"
     )
     found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

@@ -20,8 +20,8 @@ from typing import Final, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
+from dpgram.core.noise import SeededEntropy
 from dpgram.errors import DpgramError, DpgramWarning
-from dpgram.privacy.sampling.entropy import SeededEntropy
 
 Array: TypeAlias = npt.NDArray[np.float64]
 Value: TypeAlias = str | int | float

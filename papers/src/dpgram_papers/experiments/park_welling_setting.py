@@ -16,9 +16,9 @@ from typing import Final, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
+from dpgram.core.noise import SeededEntropy
 from dpgram.estimators.lp_regression import LpRegression
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram_papers.park_welling import OneSidedWishart, step_epsilon
 from dpgram_papers.regressions import PrintedRobustRegression
 

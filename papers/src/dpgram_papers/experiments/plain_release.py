@@ -13,13 +13,13 @@ from dpgram.analysis import denoise
 from dpgram.analysis.design import INTERCEPT
 from dpgram.analysis.moments import EncodedNoise, Moments
 from dpgram.analysis.regress import regress
+from dpgram.core.noise import simulation
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import PublicFacts, as_mechanism
 from dpgram.mechanisms.choice import choose
 from dpgram.noise import EigenvectorSampling, Law, SampledLaw
 from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.sampling.entropy import simulation
 from dpgram.schema import Schema, numeric
 
 Array: TypeAlias = npt.NDArray[np.float64]

@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.analysis.sparse import elastic_net
+from dpgram.core.noise import SeededEntropy
 from dpgram.privacy.adjacency import ReplaceOne
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram_papers.analyze_gauss import AnalyzeGauss
 from dpgram_papers.experiments.claims import Verdict, verdict_on, verdict_on_parts
 from dpgram_papers.experiments.clipped_rows import ManyTargets

@@ -15,12 +15,12 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from dpgram.core.noise import SeededEntropy
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.noise import AdditiveWishart, Law
 from dpgram.noise.sampled import inverse_wishart, wishart
 from dpgram.privacy.adjacency import ReplaceOne
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram_papers.analyze_gauss import AnalyzeGauss
 from dpgram_papers.experiments.clipped_rows import OneTarget
 from dpgram_papers.experiments.grid import Grid, Key, generator_of

@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, final
 
+from dpgram.core.noise import SystemEntropy
 from dpgram.errors import BudgetExceeded, GuaranteeError, LedgerError
 from dpgram.privacy.accountant import (
     Balance,
@@ -41,7 +42,6 @@ from dpgram.privacy.ledger._verify import (
 )
 from dpgram.privacy.ledger.remaining import Left, advice, in_distinct_digits, largest_release
 from dpgram.privacy.receipt import Receipt, next_receipt_id
-from dpgram.privacy.sampling.entropy import SystemEntropy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

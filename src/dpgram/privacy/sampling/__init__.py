@@ -9,18 +9,12 @@ from dpgram import _when_used
 if TYPE_CHECKING:
     from dpgram.privacy.sampling.bingham import draw_direction, draw_frame
     from dpgram.privacy.sampling.directions import deflation_matrix, frame_matrix
-    from dpgram.privacy.sampling.entropy import Entropy, Integers, SeededEntropy, SystemEntropy, simulation
 
 __all__ = [
-    "Entropy",
-    "Integers",
-    "SeededEntropy",
-    "SystemEntropy",
     "deflation_matrix",
     "draw_direction",
     "draw_frame",
     "frame_matrix",
-    "simulation",
 ]
 
 __getattr__, __dir__ = _when_used(
@@ -28,6 +22,5 @@ __getattr__, __dir__ = _when_used(
     {
         "dpgram.privacy.sampling.bingham": "draw_direction draw_frame",
         "dpgram.privacy.sampling.directions": "deflation_matrix frame_matrix",
-        "dpgram.privacy.sampling.entropy": "Entropy Integers SeededEntropy SystemEntropy simulation",
     },
 )

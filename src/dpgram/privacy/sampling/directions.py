@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Final, final
 import numpy as np
 import numpy.typing as npt
 
-from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.privacy.sampling._balls import (
+from dpgram.core.balls import (
     START_BITS,
     RandomBytes,
     Uniforms,
@@ -26,6 +25,7 @@ from dpgram.privacy.sampling._balls import (
     nearest_integers,
     reveal,
 )
+from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.privacy.sampling.envelope import Candidate, Envelope, MatrixBall
 
 if TYPE_CHECKING:

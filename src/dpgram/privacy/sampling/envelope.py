@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from dpgram.privacy.sampling._balls import RandomBytes, Uniforms, below
+from dpgram.core.balls import RandomBytes, Uniforms, below
 from dpgram.privacy.sampling.bingham import candidates_at_once, envelope_parameter
 
 if TYPE_CHECKING:

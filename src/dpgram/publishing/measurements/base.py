@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 
 if TYPE_CHECKING:
+    from dpgram.core.noise import Entropy
     from dpgram.privacy.events import Event
-    from dpgram.privacy.sampling.entropy import Entropy
     from dpgram.sums.base import Statistic
 
 

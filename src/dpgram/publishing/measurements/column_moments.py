@@ -22,7 +22,7 @@ from dpgram.publishing.measurements.counts import decimal_cells
 from dpgram.sums.column_moments import ColumnMomentsStatistic
 
 if TYPE_CHECKING:
-    from dpgram.privacy.sampling.entropy import Entropy
+    from dpgram.core.noise import Entropy
     from dpgram.sums.column_moments import ExactColumnMoments
 
 

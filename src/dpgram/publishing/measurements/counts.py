@@ -30,8 +30,8 @@ from dpgram.sums.counts import (
 from dpgram.sums.zoom import Window, zoom_steps
 
 if TYPE_CHECKING:
+    from dpgram.core.noise import Entropy, Integers
     from dpgram.privacy.events import Event
-    from dpgram.privacy.sampling.entropy import Entropy, Integers
     from dpgram.sums.counts import ExactCounts
 
 

@@ -12,8 +12,8 @@ from dpgram.sums.base import CoreStatistic
 from dpgram.sums.each_group import EachGroupStatistic
 
 if TYPE_CHECKING:
+    from dpgram.core.noise import Entropy
     from dpgram.privacy.events import Event
-    from dpgram.privacy.sampling.entropy import Entropy
 
 
 @final

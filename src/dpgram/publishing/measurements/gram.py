@@ -18,8 +18,8 @@ from dpgram.rows.encoder import Encoder
 from dpgram.sums.grams import GramStatistic
 
 if TYPE_CHECKING:
+    from dpgram.core.noise import Entropy
     from dpgram.privacy.events import Event
-    from dpgram.privacy.sampling.entropy import Entropy
     from dpgram.sums.exact_gram import ExactGram
 
 

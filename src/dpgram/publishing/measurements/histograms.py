@@ -25,7 +25,7 @@ from dpgram.sums.clip import ClipStatistic
 from dpgram.sums.histograms import HistogramColumn, HistogramsStatistic
 
 if TYPE_CHECKING:
-    from dpgram.privacy.sampling.entropy import Entropy, Integers
+    from dpgram.core.noise import Entropy, Integers
     from dpgram.sums.counts import ExactCounts
 
 

@@ -20,8 +20,8 @@ from dpgram.publishing.measurements.base import Measurement
 from dpgram.sums.levels import LevelsStatistic
 
 if TYPE_CHECKING:
+    from dpgram.core.noise import Entropy
     from dpgram.privacy.events import Event
-    from dpgram.privacy.sampling.entropy import Entropy
     from dpgram.sums.levels import ExactLevels
 
 MOST_LEVELS: Final = 1_000

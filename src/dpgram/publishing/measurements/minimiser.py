@@ -24,7 +24,7 @@ from dpgram.publishing.measurements.proven_minimiser import on_grid
 from dpgram.sums.moments import MomentsStatistic
 
 if TYPE_CHECKING:
-    from dpgram.privacy.sampling.entropy import Entropy
+    from dpgram.core.noise import Entropy
     from dpgram.sums.moments import ExactMoments
 
 Cells = npt.NDArray[np.object_]
@@ -123,9 +123,10 @@ class GammaGridNoise:
 
     def draw(self, exact: Cells, problem: RidgeProblem, entropy: Entropy) -> Cells:
         """Rounded noise on integers is rounding after noise. Call it only after the charge."""
-        noisy: Cells = exact + entropy.norm_laplace(
-            problem.width, up(problem.rounded_sensitivity / self.epsilon)
-        )
+        from dpgram.privacy.sampling.norm_laplace import norm_laplace
+
+        scale = up(problem.rounded_sensitivity / self.epsilon)
+        noisy: Cells = exact + norm_laplace(problem.width, scale, entropy.random_bytes)
         return noisy
 
 

@@ -19,7 +19,7 @@ from dpgram.publishing.measurements.gram import lower_triangle
 from dpgram.sums.models import StepStatistic
 
 if TYPE_CHECKING:
-    from dpgram.privacy.sampling.entropy import Entropy
+    from dpgram.core.noise import Entropy
     from dpgram.sums.models import ExactModelSums
 
 

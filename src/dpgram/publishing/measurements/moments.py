@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from dpgram.core.noise import checked_scale
 from dpgram.document.fields import Cell
 from dpgram.errors import GuaranteeError
 from dpgram.lattice import ROW_NORM
@@ -18,14 +19,13 @@ from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.curves.calibrate import DISCRETE_SIGMA_AT_LEAST, stacked_sigmas
 from dpgram.privacy.curves.rounding import up
 from dpgram.privacy.events import Event, GaussianEvent, composed
-from dpgram.privacy.sampling.entropy import checked_scale
 from dpgram.publishing.measurements.base import Measurement
 from dpgram.publishing.measurements.counts import decimal_cells
 from dpgram.publishing.measurements.gram import MeasuredGram, published_matrix
 from dpgram.sums.moments import MomentsStatistic
 
 if TYPE_CHECKING:
-    from dpgram.privacy.sampling.entropy import Entropy
+    from dpgram.core.noise import Entropy
     from dpgram.sums.moments import ExactMoments
 
 Integers = npt.NDArray[np.int64]

@@ -18,7 +18,7 @@ from dpgram.rows.encoder import Encoder
 from dpgram.sums.grams import GramStatistic
 
 if TYPE_CHECKING:
-    from dpgram.privacy.sampling.entropy import Entropy
+    from dpgram.core.noise import Entropy
 
 
 @final

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, final
 
 from msgspec import Struct
 
+from dpgram.core.noise import offdiagonal_scale_at_least
 from dpgram.document.fields import Cell
 from dpgram.errors import GuaranteeError, MechanismError
 from dpgram.mechanisms.base import strictly_below, symmetric
-from dpgram.mechanisms.gaussian import offdiagonal_scale_at_least
 from dpgram.privacy.accountant import GaussianEvent
 from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.curves.calibrate import DISCRETE_SLACK, discrete_mu_at_most, stacked_sigmas
@@ -23,7 +23,7 @@ from dpgram.rows.encoder import Encoder
 from dpgram.sums.target import TargetBounds, TargetStatistic
 
 if TYPE_CHECKING:
-    from dpgram.privacy.sampling.entropy import Entropy
+    from dpgram.core.noise import Entropy
     from dpgram.sums.moments import ExactMoments
 
 SLOPE: Final = 0.5

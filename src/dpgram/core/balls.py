@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Final, Protocol, Self, TypeVar, final
 import numpy as np
 import numpy.typing as npt
 
+from dpgram.errors import MechanismError
+
 if TYPE_CHECKING:
     from flint import arb, arb_mat
 
@@ -210,3 +212,36 @@ def nearest_integers(matrix: arb_mat) -> npt.NDArray[np.object_] | None:
                 return None
             cells[i, j] = cells[j, i] = whole
     return cells
+
+
+def matrix_laplace(
+    width: int, theta: float, random_bytes: RandomBytes, *, start_bits: int = START_BITS
+) -> npt.NDArray[np.object_]:
+    """The integer matrix round((Z₁ᵀZ₁ − Z₂ᵀZ₂)/(2θ)), Z₁ and Z₂ of d+1 rows of standard normals.
+
+    Proof: proofs/entropy.md#entropy-theorem.
+    """
+    if not 0.0 < theta < float("inf") or width < 1:
+        raise MechanismError(
+            "matrix Laplace noise needs a positive width and a positive, finite theta",
+            got=(width, theta),
+            limit="width ≥ 1, 0 < theta < ∞",
+        )
+    uniforms = Uniforms(2 * (width + 1) * width, random_bytes, start_bits)
+    return decided(uniforms, lambda: _rounded(uniforms, width, theta))
+
+
+def _rounded(uniforms: Uniforms, width: int, theta: float) -> npt.NDArray[np.object_] | None:
+    """The rounded matrix, or None while the bits read leave a cell undecided.
+
+    Proof: proofs/entropy.md#entropy-theorem.
+    """
+    from flint import arb, arb_mat
+
+    normals = uniforms.normals()
+    half = len(normals) // 2
+    rows = 2 * (width + 1)
+    z = arb_mat(rows, width, normals)
+    signed = arb_mat(rows, width, normals[:half] + [-x for x in normals[half:]])
+    scale = 1 / (2 * arb(theta))
+    return nearest_integers(z.transpose() * signed * scale)

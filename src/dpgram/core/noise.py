@@ -11,7 +11,9 @@ import math
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import ClassVar, Final, Literal, final
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Final, Literal, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +28,23 @@ LARGEST_SCALE: Final = 2.0**56
 _LARGEST: Final = (1 << 63) - 1
 _TABLE_SCALE: Final = 64.0
 """A seeded Gaussian is drawn from a table of its probabilities up to this scale."""
+
+
+Law: TypeAlias = Literal["gaussian", "laplace", "matrix-laplace"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """Independent integer noise on every cell, or a symmetric matrix of it.
+
+    `scale` is σ of a diagonal cell or of a count, b of a Laplace law, θ of matrix Laplace, in lattice units.
+    `delta` is for sums of texts: the chance that one that a unit alone brings is published.
+    """
+
+    law: Law
+    scale: float
+    delta: float = 0.0
 
 
 class Entropy(ABC):
@@ -60,37 +79,9 @@ class Entropy(ABC):
     @final
     def matrix_laplace(self, width: int, theta: float) -> Integers:
         """round(W₁ − W₂), W₁ and W₂ independent Wishart(I/(2θ), width+1): exact in law, symmetric."""
-        from dpgram.privacy.sampling._laplace import matrix_laplace
+        from dpgram.core.balls import matrix_laplace
 
         return matrix_laplace(width, theta, self.random_bytes)
-
-    @final
-    def wishart(self, gram: npt.NDArray[np.int64], ridge: float, degrees: int) -> Integers:
-        """round(W/r), W ~ Wishart_d(G + ridge·I, r): exact in law, symmetric."""
-        from dpgram.privacy.sampling._wishart import wishart
-
-        return wishart(gram, ridge, degrees, self.random_bytes)
-
-    @final
-    def inverse_wishart(self, gram: npt.NDArray[np.int64], prior: float, degrees: int) -> Integers:
-        """round((ν − d − 1)·S), S ~ InvWishart_d(G + prior·I, ν): exact in law, symmetric."""
-        from dpgram.privacy.sampling._wishart import inverse_wishart
-
-        return inverse_wishart(gram, prior, degrees, self.random_bytes)
-
-    @final
-    def added_rows(self, width: int, scale: float, degrees: int) -> Integers:
-        """round(W), W ~ Wishart_d(scale·I, k): exact in law, symmetric."""
-        from dpgram.privacy.sampling._wishart import added_rows
-
-        return added_rows(width, scale, degrees, self.random_bytes)
-
-    @final
-    def norm_laplace(self, width: int, scale: float) -> Integers:
-        """round(v), v with density ∝ exp(−|v|/scale) in `width` dimensions: exact in law."""
-        from dpgram.privacy.sampling._laplace import norm_laplace
-
-        return norm_laplace(width, scale, self.random_bytes)
 
 
 @final
@@ -199,6 +190,50 @@ class SeededEntropy(Entropy):
 
     def random_bytes(self, count: int) -> bytes:
         return self._generator.bytes(count)
+
+
+def on_cells(exact: npt.NDArray[np.int64] | Integers, noise: Noise, entropy: Entropy) -> Integers:
+    """Independent noise on every cell, as Python's integers. Call it only after the charge.
+
+    Proof: proofs/core.md#core-noise.
+    """
+    flat = exact.ravel().astype(object)
+    sample = entropy.discrete_gaussian if noise.law == "gaussian" else entropy.discrete_laplace
+    noisy: Integers = flat + sample(noise.scale, flat.size)
+    return noisy.reshape(exact.shape)
+
+
+def on_matrix(exact: npt.NDArray[np.int64] | Integers, noise: Noise, entropy: Entropy) -> Integers:
+    """Symmetric noise on one matrix, of which the diagonal and what is below it are read.
+
+    Of σ on the diagonal and σ/√2, rounded up, off it; or matrix Laplace. Call it only after the charge.
+
+    Proof: proofs/core.md#core-noise.
+    """
+    width = len(exact)
+    below = np.tri(width, k=-1, dtype=np.bool_)
+    if noise.law == "matrix-laplace":
+        drawn = entropy.matrix_laplace(width, noise.scale)
+        diagonal, rest = drawn.diagonal(), drawn[below]
+    else:
+        diagonal = entropy.discrete_gaussian(noise.scale, width)
+        rest = entropy.discrete_gaussian(offdiagonal_scale_at_least(noise.scale), width * (width - 1) // 2)
+    matrix: Integers = np.zeros((width, width), dtype=object)
+    matrix[below] = exact[below].astype(object) + rest
+    matrix += matrix.T
+    matrix[np.diag_indices(width)] = exact.diagonal().astype(object) + diagonal
+    return matrix
+
+
+def offdiagonal_scale_at_least(sigma: float) -> float:
+    """σ/√2, rounded up: an off-diagonal change counts twice in |ΔG|_F, so any less would leak.
+
+    Proof: proofs/core.md#core-noise.
+    """
+    scale = sigma / math.sqrt(2.0)
+    while 2 * Fraction(scale) ** 2 < Fraction(sigma) ** 2:
+        scale = math.nextafter(scale, math.inf)
+    return scale
 
 
 def simulation(seed: int) -> np.random.Generator:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 import numpy.typing as npt
 
-from dpgram.privacy.sampling._balls import (
+from dpgram.core.balls import (
     START_BITS,
     ChiSquared,
     RandomBytes,
