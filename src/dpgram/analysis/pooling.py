@@ -96,7 +96,7 @@ class Comparison:
         >>> from dpgram.analysis import compare
         >>> print(compare(release, another, "charges", ["age"]).summary())
                        difference  95% from … to  (p-value)
-        (intercept)        17.663  -423.64 … 458.97  (0.94)
+        (intercept)        17.664  -423.64 … 458.97  (0.94)
         age               -1.0346  -9.6306 … 7.5615  (0.81)
         <BLANKLINE>
         All coefficients equal: p = 0.81
