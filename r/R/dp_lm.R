@@ -259,7 +259,7 @@ print.summary.dp_lm <- function(x, digits = max(3, getOption("digits") - 3), ...
     cat("\n", strwrap(told, 80), sep = "\n")
     test <- found$unequal_variance
     if (!is.null(test)) {
-      told <- paste0("Errors allow for unequal variances. Test for these: ", test_in_words(test), ".")
+      told <- paste0("Errors allow for unequal variances. Test for these: ", test_in_words(test), sprintf("; unequal below p = %g.", REJECTED))
       cat(strwrap(told, 80), sep = "\n")
     } else if (fit$kind == "population") {
       cat("Assumed: the error variance is the same for all rows.\n")

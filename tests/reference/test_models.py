@@ -183,8 +183,13 @@ def test_clustered_errors_are_those_of_statsmodels() -> None:
     assert (np.abs(fit.inference().estimate - known.params) < 0.4 * known.bse).all()
     # 5,000 persons: their noise is at its least allowed, a sixteenth of a person.
     np.testing.assert_allclose(fit.inference().std_errors, known.bse, rtol=0.05)
-    assert "robust" in fit.summary()
-    assert "'who'" in fit.summary()
+    summary = " ".join(fit.summary().split())
+    assert "robust" in summary
+    assert "'who'" in summary
+    assert (
+        f"Test for them: {fit.inference().unequal_variance}; they count as unequal below p = 0.001."
+        in summary
+    )
 
 
 def test_counts_are_those_of_statsmodels() -> None:

@@ -132,6 +132,14 @@ def remarks() -> tuple[Remark, ...]:
             ),
         ),
         Remark(
+            where="Sheffet Thm B.4",
+            printed="ψ has the factor 1/(1 − ε/(2 ln(4/δ)))",
+            truth=(
+                "negative for ε > 2 ln(4/δ), and without bound as ε comes near it: the theorem needs "
+                f"ε < 2 ln(4/δ), {2.0 * math.log(4.0 / USUAL.delta):.1f} at δ = 10⁻⁶"
+            ),
+        ),
+        Remark(
             where="Sheffet Thm 4.1, B.3",
             printed="δ < 1/e is enough",
             truth=(

@@ -15,6 +15,7 @@ from typing import ClassVar, Literal, final
 import numpy as np
 
 from dpgram.core.noise import Entropy
+from dpgram.errors import MechanismError
 from dpgram.noise import AdditiveWishart
 from dpgram.noise.sampled import inverse_wishart, wishart, with_ridge
 from dpgram.privacy.curves.wishart import AdditiveWishartCurve, InverseWishartCurve, SketchCurve
@@ -49,11 +50,19 @@ def corollary_rows(guarantee: Guarantee, least_squared: float, *, corrected: boo
 
 
 def posterior_prior(theorem: Literal["5.1", "B.4"], guarantee: Guarantee, degrees: int) -> float:
-    """ψ for ν degrees of freedom. 5.1: (2/ε)(2√(2ν·l) + 2l); B.4: half of it over 1 − ε/(2l)."""
+    """ψ for ν degrees of freedom. 5.1: (2/ε)(2√(2ν·l) + 2l); B.4: half of it over 1 − ε/(2l), ε < 2l."""
     epsilon = guarantee.epsilon
     if theorem == "5.1":
         return 2.0 * tail(degrees, guarantee.delta) / epsilon
-    slack = 1.0 - epsilon / (2.0 * math.log(4.0 / guarantee.delta))
+    most = 2.0 * math.log(4.0 / guarantee.delta)
+    slack = 1.0 - epsilon / most
+    if slack <= 0.0:
+        raise MechanismError(
+            "Theorem B.4 has no prior for so large an epsilon",
+            got=f"epsilon = {epsilon:g}",
+            limit=f"epsilon < 2 ln(4/delta) = {most:.4g}",
+            remedy="Take Theorem 5.1 or a smaller epsilon",
+        )
     return tail(degrees, guarantee.delta) / (epsilon * slack)
 
 

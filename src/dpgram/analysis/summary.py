@@ -13,6 +13,7 @@ import numpy.typing as npt
 from dpgram.analysis.estimand import Kind
 from dpgram.analysis.inference import Inference
 from dpgram.analysis.moments import Moments
+from dpgram.analysis.robust import REJECTED
 from dpgram.document.labels import Labels
 from dpgram.document.terminal import escaped, in_lines, one_line
 from dpgram.errors import AnalysisError
@@ -232,10 +233,9 @@ def _notes(fit: Regression, inference: Inference, level: float, words: Labels) -
 def _robust_note(fit: Regression, test: UnequalVariance) -> str:
     unit = fit.moments.unit
     clustered = "" if unit is None else f", and for any dependence of the rows of one {unit!r}"
-    verdict = "they are unequal" if test.rejected else "no sign of it"
     return (
         f"This model was declared: its errors are robust, allowing for unequal variances{clustered}. Test "
-        f"for them: {test}, {verdict}."
+        f"for them: {test}; they count as unequal below p = {REJECTED:g}."
     )
 
 

@@ -120,6 +120,20 @@ def test_posterior_theorems_hold_and_are_loose(theorem: str) -> None:
         assert variant.prior > 2.4 * needed
 
 
+def test_the_posterior_of_the_appendix_has_no_prior_for_a_large_epsilon() -> None:
+    limit = 2.0 * math.log(4e6)
+    for epsilon in (31.0, limit):
+        printed = PrintedInverseWishart(claimed=Guarantee(epsilon, 1e-6), degrees=44, theorem="B.4")
+        adaptive = PrintedAdaptive(
+            claimed=Guarantee(2 * epsilon, 2e-6), degrees=44, algorithm=5, appendix=True
+        )
+        for variant, field in ((printed, "prior"), (adaptive, "largest_ridge")):
+            with pytest.raises(MechanismError, match=r"epsilon < 2 ln\(4/delta\) = 30.4"):
+                getattr(variant, field)
+    assert PrintedInverseWishart(claimed=Guarantee(0.99 * limit, 1e-6), degrees=44, theorem="B.4").prior > 0
+    assert PrintedInverseWishart(claimed=Guarantee(31.0, 1e-6), degrees=44, theorem="5.1").prior > 0
+
+
 @pytest.mark.parametrize("algorithm", [2, 5])
 def test_the_reconstructed_adaptive_algorithms_are_valid(algorithm: int) -> None:
     for claimed in (SMALL, USUAL):

@@ -100,7 +100,8 @@ function showQuality({ moments }, { design, fit, inference, quality }) {
     card(counted.name, rows, counted.words, { id: "rows", "data-value": String(moments.rows) }),
     card("Fit", METHODS[fit.method], used, { id: "fit", "data-penalty": String(fit.penalty), "data-effective": String(fit.effective) }),
     ...(test === null ? [] : [card(
-      "Declared model", "robust errors", `they allow for unequal variances: ${varianceTestInWords(test)}`,
+      "Declared model", "robust errors",
+      `they allow for unequal variances: ${varianceTestInWords(test)}; unequal below p = ${moments.constants.unequal_variance}`,
       { id: "unequal-variance", "data-value": String(test.statistic) },
     )]),
   );
