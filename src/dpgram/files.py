@@ -210,6 +210,46 @@ def size_of(stream: BinaryIO) -> int:
     return os.fstat(stream.fileno()).st_size
 
 
+def open_own(path: Path, flags: int) -> int:
+    """A file of ours under a name that others can guess: through no link, and its owner's alone.
+
+    Refused before anything is read of it or written to it. Windows has neither owners nor modes like these.
+    """
+    safe = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        handle = os.open(path, flags | safe, 0o600)
+    except OSError as problem:
+        if problem.errno in {errno.ELOOP, errno.EISDIR}:
+            raise _foreign(path, "a link" if problem.errno == errno.ELOOP else "a folder") from problem
+        raise
+    status = os.fstat(handle)
+    found = None
+    if not stat.S_ISREG(status.st_mode):
+        found = "no regular file"
+    elif os.name == "posix":
+        if status.st_uid != os.geteuid():
+            found = "a file of another user"
+        elif status.st_nlink > 1:
+            found = "a file with a second name (a hard link)"
+        elif status.st_mode & 0o077:
+            found = f"mode {status.st_mode & 0o777:o}"
+    if found is not None:
+        os.close(handle)
+        raise _foreign(path, found)
+    return handle
+
+
+def _foreign(path: Path, found: str) -> DpgramError:
+    return DpgramError(
+        f"{path.name} must be a file that its owner alone may open, under one name",
+        got=found,
+        limit="a regular file of this user, mode 600",
+        remedy=f"Find out who put it there. If it is yours: chmod 600 {path.name}"
+        if found.startswith("mode")
+        else "Find out who put it there, and remove it",
+    )
+
+
 def append_line(handle: int, line: Mapping[str, object]) -> None:
     """One line of JSON with its own digest, durable when this returns."""
     append(handle, line_of(canonical_bytes(line)))
@@ -295,7 +335,7 @@ def content_of(handle: int) -> bytes:
 def is_at(handle: int, path: Path) -> bool:
     """Whether the open file is the one that has this name now: it may have been removed or replaced."""
     try:
-        return os.path.samestat(os.fstat(handle), path.stat())
+        return os.path.samestat(os.fstat(handle), path.lstat())
     except FileNotFoundError:
         return False
 

@@ -172,7 +172,7 @@ class TestJournal:
             lambda: open_journal(ledger, {"a": 1}).__enter__(),
             lambda: interrupted_before(ledger, {"a": 1}),
         ):
-            with pytest.raises(DpgramError, match=rf"{path.name} does not hold .* Put a good copy"):
+            with pytest.raises(DpgramError, match=rf"{path.name} does not hold .* no copy can take"):
                 refused()
         assert path.read_bytes() == raw
 
@@ -191,6 +191,37 @@ class TestJournal:
     def test_it_is_for_its_owner_alone(self, tmp_path: Path) -> None:
         with open_journal(tmp_path / "some.ledger", {}) as journal:
             assert journal.path.stat().st_mode & 0o077 == 0
+
+    @pytest.mark.skipif(os.name != "posix", reason="links, owners and modes of POSIX")
+    @pytest.mark.parametrize(
+        ("planted", "found"),
+        [
+            (lambda path, other: path.symlink_to(other), "a link"),
+            (lambda path, other: path.symlink_to(other.with_name("not there")), "a link"),
+            (lambda path, other: path.hardlink_to(other), "a second name"),
+            (lambda path, other: os.mkfifo(path, 0o600), "no regular file"),
+            (lambda path, other: path.mkdir(), "a folder|no regular file"),
+            (lambda path, other: path.write_bytes(other.read_bytes()), "mode 6[46]4"),
+        ],
+    )
+    def test_what_somebody_planted_under_its_name_is_refused_and_left_alone(
+        self, tmp_path: Path, planted: Callable[[Path, Path], None], found: str
+    ) -> None:
+        ledger, other = tmp_path / "some.ledger", tmp_path / "other"
+        other.write_bytes(b"precious")
+        other.chmod(0o600)
+        with open_journal(ledger, {"a": 1}) as journal:
+            path = journal.path
+            journal.finish()
+        planted(path, other)
+        for refused in (
+            lambda: open_journal(ledger, {"a": 1}).__enter__(),
+            lambda: interrupted_before(ledger, {"a": 1}),
+        ):
+            with pytest.raises(DpgramError, match=rf"its owner alone may open.*got .*({found})"):
+                refused()
+        assert other.read_bytes() == b"precious"
+        assert not (tmp_path / "not there").exists()
 
 
 def _shortened(value: Any) -> Any:
@@ -232,9 +263,40 @@ def test_results_of_another_form_are_refused_and_charged_nothing(
     raw = b"".join(line_of(canonical_bytes(line)) for line in lines)
     path.write_bytes(raw)
     before = len(ledger.history())
-    with pytest.raises(DpgramError, match=r"does not hold .* Put a good copy"):
+    with pytest.raises(DpgramError, match=r"does not hold .* no copy can take"):
         published()
     assert len(ledger.history()) == before
+    assert path.read_bytes() == raw
+
+
+def test_results_that_no_charge_of_this_ledger_paid_for_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Planted beside a ledger, with the stages of another table: no crash leaves that."""
+    ledger = Ledger.create(tmp_path / "some.ledger", name="some", epsilon=2.0, delta=1e-5)
+    empty = ledger.path.read_bytes()
+    table = {"x": [float(i % 10) for i in range(900)]}
+
+    def published() -> Release:
+        return dg.publish(
+            table, Schema(numeric("x", 0, 10)), epsilon=1.0, delta=1e-6, ledger=ledger.path, progress=False
+        )
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "finish", lambda _: None)
+        first = published()
+        with pytest.warns(DpgramWarning) as said:
+            assert published().published == first.published
+    (path,) = tmp_path.glob("*.unfinished-*")
+    assert [str(each.message).split(":")[0] for each in said] == [
+        "a publication with these options was interrupted after entry 1 of the ledger was charged",
+        f"what an interrupted run of this publication has drawn is used as {path.name} holds it",
+    ]
+    raw = path.read_bytes()
+    ledger.path.write_bytes(empty)
+    with pytest.raises(DpgramError, match=r"no charge of this ledger has paid for.*Nothing was spent"):
+        published()
+    assert ledger.path.read_bytes() == empty
     assert path.read_bytes() == raw
 
 

@@ -25,7 +25,7 @@ from msgspec import Meta, Struct
 from dpgram.canonical_json import sha256_hex
 from dpgram.core.noise import SystemEntropy
 from dpgram.errors import DpgramError, ReleaseError
-from dpgram.files import append_line, durably, is_at, sync_folder, whole_lines
+from dpgram.files import append_line, durably, is_at, open_own, sync_folder, whole_lines
 from dpgram.privacy.receipt import next_receipt_id
 
 try:
@@ -76,8 +76,8 @@ def _unusable(path: Path, problem: Exception | None = None) -> DpgramError:
         f"{path.name} does not hold what an interrupted publication has drawn: it was damaged or edited, or "
         "this is a bug",
         got=None if problem is None else known,
-        remedy=f"Put a good copy of {path} back: only with it can this publication be finished. Once it is "
-        "removed, what was drawn is lost, and what was paid for it with it",
+        remedy=f"Find out what happened to {path}: no copy can take its place. Once it is removed, what was "
+        "drawn is lost, and what was paid for it with it",
     )
 
 
@@ -156,7 +156,7 @@ def _place(ledger: Path, key: str, number: int = 0) -> Path:
 def _waiting(path: Path, key: str, *, once: bool = False) -> _Found | None:
     """A publication that has begun and is not running; None where the file is not of one."""
     try:
-        handle = os.open(path, os.O_RDONLY)
+        handle = open_own(path, os.O_RDONLY)
     except OSError:
         return None
     try:
@@ -191,7 +191,7 @@ def open_journal(ledger: Path, request: Mapping[str, object], *, once: bool = Fa
     key = _key(request, once) if fcntl is not None else SystemEntropy().random_bytes(32).hex()
     for number in range(_MOST_AT_ONCE):
         path = _place(ledger, key, number)
-        with durably(charged=os.path.exists(path)):  # noqa: PTH110  (False too in a folder that is closed)
+        with durably(charged=os.path.lexists(path)):  # (False too in a folder that is closed)
             handle = _locked(path)
         if handle is None and once:
             raise _running()
@@ -208,7 +208,7 @@ def open_journal(ledger: Path, request: Mapping[str, object], *, once: bool = Fa
 def _locked(path: Path) -> int | None:
     """The file, opened and locked for this publication alone; None where another one holds it."""
     while True:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        handle = open_own(path, os.O_RDWR | os.O_CREAT)
         try:
             if fcntl is not None:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -255,6 +255,16 @@ class Journal:
         """Durable when this returns."""
         self._stages[stage] = result
         append_line(self._handle, msgspec.to_builtins(_Line(stage=stage, kept=result)))
+
+    def refuse_unpaid(self) -> None:
+        """A draw is kept after its charge alone: no interrupted publication leaves such a file."""
+        if self._stages:
+            raise DpgramError(
+                f"{self.path.name} holds results that no charge of this ledger has paid for, which no "
+                "interrupted publication leaves",
+                remedy="Find out who put it there, or whether an old copy of the ledger was put back. Once "
+                "it is removed, the same call is a new publication. Nothing was spent",
+            )
 
     def receipt_id(self, charge: int) -> str:
         """The number of a charge of this publication: the same in every run of it."""

@@ -148,6 +148,7 @@ def paid_before(account: Account, price: Event) -> Iterator[tuple[Receipt, Path]
     with open_journal(account.path, account.key) as journal:
         paid = _paid(account, journal, 0)
         if paid is None:
+            journal.refuse_unpaid()
             try:
                 with journal.dropped_on_error():
                     account.check(price)
@@ -205,6 +206,7 @@ def publication(
             begun = journal.resumed
             if isinstance(account, Account) and _paid(account, journal, 0) is None:
                 begun = False
+                journal.refuse_unpaid()
                 with journal.dropped_on_error():
                     account.check(price)
         run = _Run(
@@ -275,6 +277,8 @@ class _Run:
     charged: list[Event] = field(default_factory=list)
     paying: bool = False
     """Whether a charge may have been made."""
+    recalled: bool = False
+    """Whether the caller knows that a result comes from the file of an interrupted run."""
 
     def carry_out(self, program: Program[T]) -> T:
         number, stage = 0, next(program)
@@ -347,6 +351,12 @@ class _Run:
             self._charge(stage.charge)
         for measurement in stage.measurements:
             self.allowance.use(measurement.event)
+        if not self.recalled:
+            self.recalled = True
+            tell_caller(
+                f"what an interrupted run of this publication has drawn is used as {journal.name} holds it: "
+                "it comes from the table that was read then"
+            )
         self.public_rows = kept.public_rows
         with read_back(journal):
             found = zip(stage.measurements, kept.published, strict=True)

@@ -27,6 +27,7 @@ from dpgram.files import (
     content_of,
     is_at,
     json_object,
+    open_own,
     sync_folder,
     text_of,
     whole_texts,
@@ -265,7 +266,7 @@ def create_secret(
 def refuse_leftover(path: Path) -> None:
     """Only what an interrupted creation leaves may be replaced: the head of a file, whole or torn."""
     try:
-        handle = os.open(path, os.O_RDONLY)
+        handle = open_own(path, os.O_RDONLY)
     except FileNotFoundError:
         return
     try:
@@ -334,7 +335,7 @@ def locked(path: Path) -> Iterator[int]:
     """The file that has this name, opened and locked; FileNotFoundError where there is none."""
     require_locks()
     while True:
-        handle = os.open(path, os.O_RDWR)
+        handle = open_own(path, os.O_RDWR)
         try:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -363,16 +364,4 @@ def open_secret(path: Path, series: str) -> Iterator[Secret]:
                 "published",
                 remedy="Put it back beside the series, or restore it from kept tables: Series.restore",
             ) from None
-        _refuse_readable(path, handle)
         yield Secret(path, handle, series)
-
-
-def _refuse_readable(path: Path, handle: int) -> None:
-    mode = os.fstat(handle).st_mode & 0o077
-    if os.name == "posix" and mode:
-        raise DpgramError(
-            f"{path.name} holds exact sums, and others than its owner may open it",
-            got=f"mode {os.fstat(handle).st_mode & 0o777:o}",
-            limit="mode 600",
-            remedy=f"chmod 600 {path.name}",
-        )

@@ -300,8 +300,23 @@ class TestFile:
     def test_a_curators_file_that_others_may_read_is_refused(self, tmp_path: Path) -> None:
         series = seeded(tmp_path / "a.series", [people(0, 50)])
         secret_path(series.path).chmod(0o644)
-        with pytest.raises(DpgramError, match="others than its owner"):
+        with pytest.raises(DpgramError, match="its owner alone may open, under one name; got mode 644"):
             series.publish(people(50, 50), "m2")
+
+    @pytest.mark.parametrize("link", ["symlink_to", "hardlink_to"])
+    def test_a_link_in_place_of_the_curators_file_is_refused(self, tmp_path: Path, link: str) -> None:
+        series = seeded(tmp_path / "a.series", [people(0, 50)])
+        path, other = secret_path(series.path), tmp_path / "other"
+        path.rename(other)
+        before = other.read_bytes()
+        getattr(path, link)(other)
+        for refused in (
+            lambda: series.publish(people(50, 50), "m2"),
+            lambda: series.restore({"m1": people(0, 50)}),
+        ):
+            with pytest.raises(DpgramError, match=r"NOT-PRIVATE must be a file .*under one name; got .*link"):
+                refused()
+        assert other.read_bytes() == before
 
     def test_a_damaged_curators_file_is_refused(self, tmp_path: Path) -> None:
         series = seeded(tmp_path / "a.series", [people(0, 50), people(50, 50)])
