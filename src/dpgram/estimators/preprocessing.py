@@ -20,10 +20,11 @@ from sklearn.utils.validation import check_is_fitted
 from dpgram.core.noise import Entropy
 from dpgram.document.fields import AdjacencyName
 from dpgram.engines.passes import Pass
-from dpgram.errors import GuaranteeError
+from dpgram.errors import GuaranteeError, tell_caller
 from dpgram.estimators._fit_publication import checked_entropy, delta_warning, published_fit
 from dpgram.estimators._parameters import for_each, number, one_of, pair, size
 from dpgram.estimators._table import floats
+from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.privacy.accountant import Event
 from dpgram.privacy.adjacency import adjacency as adjacency_named
 from dpgram.privacy.guarantee import Guarantee
@@ -176,7 +177,7 @@ class MomentTransformer(BudgetedTransformer, ABC):
 
     Public: `mean` and `scale`, one number or one for each column. Paid for: `epsilon`, `delta` and public
     `bounds` = (low, high): one Gaussian release of Σ(1, z, z²) of all columns, z in [−1, 1] by the bounds, on
-    integers.
+    integers. A variance below one deviation of its noise is taken to be that deviation, with a warning.
     """
 
     # Not a dataclass, so these are no fields here: inherited fields come first, but `SigmaClipper` takes `c`
@@ -230,10 +231,19 @@ class MomentTransformer(BudgetedTransformer, ABC):
         count, first, second = found.result.numbers()
         centre, half = 0.5 * (high + low), 0.5 * (high - low)
         most = np.maximum(count, 1.0)
-        mean = np.clip(first / most, -1.0, 1.0)
-        # Below the noise a variance says nothing: no column is scaled up by more than 100.
-        variance = np.clip(second / most - mean**2, 1e-4, 1.0)
-        self.mean_, self.scale_ = centre + half * mean, half * np.sqrt(variance)
+        mean, square = np.clip(first / most, -1.0, 1.0), np.clip(second / most, 0.0, 1.0)
+        variance = square - mean**2
+        # To first order the noise of Σz²/n − (Σz/n)². No column is scaled up by more than 100.
+        noise = np.sqrt(1.0 + 4.0 * mean**2 + (square - 2.0 * mean**2) ** 2)
+        least = np.clip(measurement.sigma / ROW_NORM_SQUARED / most * noise, 1e-4, 1.0)
+        self.mean_ = centre + half * mean
+        self.scale_ = half * np.sqrt(np.clip(variance, least, 1.0))
+        hidden = np.flatnonzero(variance < least)
+        if len(hidden):
+            tell_caller(
+                f"noise hides how far columns {', '.join(map(str, hidden))} (counted from 0) spread: their "
+                "scale is that of the noise; give narrower bounds, a larger epsilon or a public scale"
+            )
 
 
 @final

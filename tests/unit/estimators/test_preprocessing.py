@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dpgram.core.noise import SeededEntropy
-from dpgram.errors import GuaranteeError
+from dpgram.errors import DpgramWarning, GuaranteeError
 from dpgram.estimators import (
     AdaSSP,
     ColumnStandardizer,
@@ -103,6 +104,26 @@ def test_paid_for_moments_are_close_and_charged(tmp_path) -> None:
     assert charged.receipt_.event == charged.event_ == model.event_
     assert (charged.entropy_, model.entropy_) == ("system", "seeded")
     assert ColumnStandardizer(1.0, 2.0).fit(x).entropy_ is None
+
+
+@pytest.mark.parametrize("kind", [ColumnStandardizer, SigmaClipper])
+def test_a_variance_that_noise_hides_is_never_taken_for_a_small_one(kind) -> None:
+    """1,500 rows at ε = 0.2, a tenth and a third of the range wide: no scale is far too small."""
+    draw = np.random.default_rng(7)
+    x = np.clip(draw.normal(size=(1500, 6)) * np.array([0.1, 0.3] * 3), -1.0, 1.0)
+    shares, said = [], 0
+    for seed in range(30):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            scale = kind(epsilon=0.2, bounds=(-1.0, 1.0), entropy=SeededEntropy(seed)).fit(x).scale_
+        shares.append(x.std(axis=0) / scale)
+        told = [str(each.message) for each in caught if each.category is DpgramWarning]
+        said += any("noise hides how far columns" in each for each in told)
+    assert np.max(shares) < 2.0
+    assert said > 15
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # whether there is a fit depends on no warning
+        kind(epsilon=0.01, bounds=(-1.0, 1.0), entropy=SeededEntropy(0)).fit(x)
 
 
 def test_the_price_covers_every_pair_of_rows() -> None:
