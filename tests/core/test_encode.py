@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpgram.core import EXACT
-from dpgram.core.encode import CLAMPED, MISSING, UNKNOWN, Line, RowMap, encode
+from dpgram.core.encode import CLAMPED, MISSING, UNKNOWN, Line, RowMap, encode, usable
 from dpgram.errors import DpgramError
 
 ONE = Line(kind="one", scale=2.0**20)
@@ -36,6 +36,7 @@ def made(*lines: Line, transform: tuple[tuple[int, ...], ...] | None = None, rad
         ((Line(kind="number", centre=2.0**54),), {}),
         ((Line(kind="number", absent=2**53 + 1),), {}),
         ((Line(kind="number", source=2),), {}),
+        ((Line(kind="number", source=-1),), {}),
         ((Line(kind="legendre", source=0, degree=65),), {}),
         ((NUMBER, Line(kind="product", source=0, other=1)), {}),  # of itself
         ((NUMBER, Line(kind="legendre", source=1, degree=2)), {}),
@@ -105,6 +106,23 @@ def test_derived_lines() -> None:
     assert v[1].tolist() == (z * 2**21).tolist()
     assert v[0].tolist() == (z * z * 2**20).tolist()
     assert v[2].tolist() == np.rint((2.5 * z**3 - 1.5 * z) * 1e6).tolist()
+
+
+def test_a_column_with_two_lines_is_counted_once() -> None:
+    seen = np.zeros(3, np.int64)
+    halves = made(NUMBER, Line(kind="number", high=0.5, absent=9))
+    v = np.empty((2, 3))
+    assert encode(halves, [np.array([0.25, np.nan, 2.0]), np.zeros(3)], v, seen) is not None
+    assert v[1].tolist() == [0.0, 9.0, 0.0]
+    assert seen.tolist() == [0, 1, 0]
+
+
+def test_rows_that_can_be_used() -> None:
+    cells = [np.array([0.0, np.nan, np.inf, 5.0]), np.array([0.0, 1.0, 2.0, 3.0])]
+    assert usable(made(NUMBER, LEVEL), cells, 4).tolist() == [True, False, False, False]
+    assert usable(RowMap((NUMBER, LEVEL), LEVELS, 1e6, drop=False), cells, 4).all()
+    assert usable(RowMap((ONE,), (), 1e6), [], 4).tolist() == [True] * 4
+    assert encode(made(NUMBER), [np.empty(0), np.empty(0)], np.empty((1, 0)), np.zeros(3, np.int64)) is None
 
 
 def test_what_is_lost_is_counted_by_its_kind() -> None:

@@ -37,6 +37,16 @@ def test_coordinates_are_exact(width: int) -> None:
         assert [int(x) for x in work._u[:, place]] == u
 
 
+def test_rows_of_a_transform_that_are_zero() -> None:
+    lines = tuple(Line(kind="number", source=j, scale=2.0**20) for j in range(9))
+    unit = tuple(tuple(int(i == j) for j in range(9)) for i in range(8))
+    rowmap = RowMap(lines, (0,) * 9, 2.0**20, (*unit, (0,) * 9, (0,) * 9))
+    found = Work(rowmap, 1).rows([np.ones(1)] * 9, np.empty((10, 1)))
+    assert found.squares.tolist() == [8 * 2.0**40]
+    assert found.q[8:].tolist() == [[0.0], [0.0]]
+    assert len(set(found.q[:8, 0])) == 1
+
+
 def strassen(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """One step of Strassen's method, on matrices padded to an even size."""
 

@@ -92,6 +92,7 @@ def test_prices_by_hand() -> None:
     assert both == Price(Fraction(1, 9), Fraction(1, 2), Fraction(1, 8))
     assert texts.within(both)
     assert not both.within(texts)
+    assert not texts.within(Price(Fraction(1), Fraction(1, 4), Fraction(1)))
 
 
 @pytest.mark.parametrize(
@@ -102,6 +103,7 @@ def test_prices_by_hand() -> None:
         (GRAM, Noise("gaussian", math.inf)),
         (GRAM, Noise("gaussian", 0.0)),
         (GRAM, Noise("gaussian", 1e9, 0.1)),
+        (GRAM, Noise("gaussian", 1e9, -0.1)),
         (Levels((0,), 9), Noise("gaussian", 1e9)),
         (Levels((0,), 9), Noise("gaussian", 1e9, 1.0)),
         (GRAM, Noise("gaussian", SIGMA_AT_LEAST * 1.4142)),
@@ -149,6 +151,8 @@ def test_everything_together_keeps_the_guarantee() -> None:
     assert keeps(Price(epsilon=Fraction(1)), 1.0, 0.0)
     assert not keeps(Price(epsilon=Fraction(1) + Fraction(1, 10**30)), 1.0, 0.0)
     assert not keeps(Price(mu_squared=Fraction(1, 10**6)), 1.0, 0.0)
+    assert not keeps(Price(mu_squared=Fraction(1, 10**12), epsilon=Fraction(1)), 1.0, 0.5)
+    assert not keeps(Price(mu_squared=Fraction(1, 10**6)), 1.0, 2.0)
     assert not keeps(Price(delta=Fraction(1, 10)), 1.0, 0.01)
     assert keeps(Price(delta=Fraction(1, 100)), 1.0, 0.1)
     rest = Fraction(mu_at_most(0.5, 1e-7)) ** 2

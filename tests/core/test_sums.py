@@ -25,7 +25,7 @@ from dpgram.core.sums import (
     adders,
     array_of,
 )
-from dpgram.core.units import Block, Counting, PolicyCounts, Texts
+from dpgram.core.units import Block, Counting, PolicyCounts, Texts, text_hashes
 from dpgram.errors import DpgramError
 
 TWO = RowMap((Line(kind="one", scale=2.0**20), Line(kind="number", low=-1.0, scale=2.0**20)), (0,), 2.0**21)
@@ -53,7 +53,7 @@ def block(rows: int, seed: int, *, units: bool = False, weights: bool = False, *
         counting=Counting(3) if units else None,
         units=np.unique(ids, return_inverse=True)[1] if units else None,
         unit_hashes=ids.astype(np.uint64) if units else None,
-        texts=[Texts(rng.integers(-1, 3, rows), ["a", "b", "much too long"])],
+        texts=[Texts(rng.integers(-1, 4, rows), ["a", "b", "much too long", ""])],
         levelled=[1],
         **more,
     )
@@ -207,6 +207,11 @@ def test_lengths_are_the_same_beside_a_matrix(units: bool) -> None:
     assert isinstance(together[1], LengthsAdder)
     others = adders((Gram(TWO, (0,), 2), Lengths(TWO, (0,), ENDS), Levels((0,), 5)))
     assert [type(one).__name__ for one in others] == ["GramAdder", "LengthsAdder", "LevelsAdder"]
+    apart = adders((Gram(TWO, (0,)), Lengths(TWO, (1,), ENDS)))  # of other rows
+    for adder in apart:
+        adder.add(rows)
+    (alone,) = _added(Lengths(TWO, (1,), ENDS), rows)
+    assert array_of(apart[1].found()[0])[0].tolist() == array_of(alone)[0].tolist()
 
 
 def test_groups_together_are_the_whole() -> None:
@@ -237,6 +242,63 @@ def test_odd_sums_are_refused(make: object) -> None:
     assert callable(make)
     with pytest.raises(DpgramError, match="report"):
         make()
+
+
+def test_a_matrix_without_columns_counts_rows() -> None:
+    ((cells, seen),) = _added(Gram(RowMap((Line(kind="one", scale=2.0**20),), (), 2.0**20), ()), block(7, 1))
+    assert isinstance(cells, np.ndarray)
+    assert cells.tolist() == [[7 * SQUARE]]
+    assert seen.rows_used == 7
+
+
+def test_who_is_left_out_counts_nowhere() -> None:
+    out = np.arange(9) % 2 == 0
+    rows = block(9, 1, left_out=out)
+    assert rows.placed.tolist() == (~out).tolist()
+    assert rows.uncounted.rows_left_out == rows.uncounted.rows_dropped == 5
+    nobody = block(9, 1, units=True, left_out=np.ones(9, np.bool_))
+    assert len(nobody.once) == 0
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"counting": Counting(1)},
+        {"units": np.zeros(2, np.int64), "unit_hashes": np.zeros(2, np.uint64)},
+        {"counting": Counting(1), "units": np.zeros(2, np.int64)},
+        {"counting": Counting(1), "unit_hashes": np.zeros(2, np.uint64)},
+    ],
+    ids=" and ".join,
+)
+def test_units_without_a_rule_are_refused(part: dict) -> None:
+    with pytest.raises(DpgramError, match="a rule by which their rows count"):
+        Block([np.zeros(2)], 2, **part)
+
+
+def test_hashes_of_texts_are_those_of_plain_integers() -> None:
+    """FNV-1a and the last step of SplitMix64, of few texts and of many, of all lengths, in any order."""
+    rng = np.random.default_rng(1)
+    for count in (0, 1, 32, 33, 200):
+        texts = [rng.bytes(int(size)) for size in rng.integers(0, 40, count)]
+        places = np.cumsum([0, *map(len, texts)])
+        letters = np.frombuffer(b"".join(texts), np.uint8)
+        assert text_hashes(places, letters).tolist() == [splitmix(fnv(text)) for text in texts]
+    assert fnv(b"foobar") == 0x85944171F73967E8  # published
+    assert splitmix(0) == 0xE220A8397B1DCDAF
+
+
+def fnv(text: bytes) -> int:
+    value = 0xCBF29CE484222325
+    for letter in text:
+        value = (value ^ letter) * 0x100000001B3 % 2**64
+    return value
+
+
+def splitmix(value: int) -> int:
+    value = (value + 0x9E3779B97F4A7C15) % 2**64
+    value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+    value = (value ^ (value >> 27)) * 0x94D049BB133111EB % 2**64
+    return value ^ (value >> 31)
 
 
 def test_texts_are_no_array() -> None:

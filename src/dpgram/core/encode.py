@@ -181,9 +181,9 @@ def encode(rowmap: RowMap, cells: Sequence[Floats], v: Floats, seen: Integers) -
     return every
 
 
-def usable(rowmap: RowMap, cells: Sequence[Floats]) -> Mask:
+def usable(rowmap: RowMap, cells: Sequence[Floats], rows: int) -> Mask:
     """Which rows count, as far as their own cells decide it: all of them unless rows are dropped."""
-    kept = np.ones(len(cells[0]) if len(cells) else 0, np.bool_)
+    kept = np.ones(rows, np.bool_)
     if rowmap.drop:
         for cell, count in zip(cells, rowmap.levels, strict=True):
             kept &= _known(cell, count) if count else np.isfinite(cell)

@@ -200,7 +200,7 @@ class Encoded:
 
     def usable(self, block: Block) -> Mask:
         """Which rows of a block the row map can use."""
-        return usable(self._rowmap, [block.cells[source] for source in self._sources])
+        return usable(self._rowmap, [block.cells[source] for source in self._sources], block.rows)
 
     def rows(
         self, block: Block, rows: Integers, sizes: Integers | None = None

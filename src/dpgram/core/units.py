@@ -198,6 +198,13 @@ class Block:
         self.cells, self.rows, self.groups, self.texts = cells, rows, groups, texts
         self._levelled = list(levelled)
         self.counting, self.units, self.unit_hashes = counting, units, unit_hashes
+        self._owned = (
+            None
+            if counting is None or units is None or unit_hashes is None
+            else (counting, units, unit_hashes)
+        )
+        if self._owned is None and any(one is not None for one in (counting, units, unit_hashes)):
+            raise broken("units have numbers, hashes of their ids and a rule by which their rows count")
         placed: Mask = np.ones(rows, np.bool_)
         grouped = placed if groups is None else groups >= 0
         weighted = placed if weights is None else np.isfinite(weights)
@@ -243,12 +250,12 @@ class Block:
 
         Proof: proofs/units.md#units-claim, proofs/core.md#core-sums.
         """
-        counting, units = self.counting, self.units
-        if counting is None or units is None or self.unit_hashes is None:
+        if self._owned is None:
             return usable, None
+        counting, units, hashes = self._owned
         counted = usable.copy()
         numbers = np.column_stack([cell[usable] for cell in self.cells])
-        counted[usable] = rows_that_count(units[usable], self.unit_hashes[usable], numbers, counting.limit)
+        counted[usable] = rows_that_count(units[usable], hashes[usable], numbers, counting.limit)
         if counting.alike:
             return counted, np.full(self.rows, counting.limit)
         sizes = np.bincount(units[counted], minlength=self.unit_count)
@@ -265,11 +272,12 @@ class Block:
         Proof: proofs/bounds.md#bounds-units.
         """
         (placed,) = np.nonzero(self.placed)
-        if self.units is None or self.unit_hashes is None or len(placed) == 0:
+        if self._owned is None:
             return placed
+        _, units, hashes = self._owned
         numbers = np.column_stack([cell[placed] for cell in self.cells])
-        first, second = row_hashes(self.unit_hashes[placed], numbers)
-        owners = self.units[placed]
+        first, second = row_hashes(hashes[placed], numbers)
+        owners = units[placed]
         gaps = np.sum(~np.isfinite(numbers), axis=1)
         gaps += np.sum(numbers[:, self._levelled] == UNKNOWN_CELL, axis=1)
         order = np.lexsort((second, first, gaps, owners))

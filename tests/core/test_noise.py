@@ -16,9 +16,11 @@ from dpgram.core import balls as laplace_sampler
 from dpgram.core.noise import (
     LARGEST_SCALE,
     Entropy,
+    Noise,
     SeededEntropy,
     SystemEntropy,
     _unbounded,
+    on_matrix,
     simulation,
 )
 from dpgram.errors import MechanismError
@@ -99,6 +101,37 @@ def test_a_seed_repeats_everything() -> None:
     assert play(5) == play(5)
     assert play(5) != play(6)
     assert simulation(3).random() == simulation(3).random()
+
+
+def test_parts_for_work_in_parallel_differ_and_follow_from_the_seed(entropy: Entropy) -> None:
+    first, second = entropy.split(2)
+    assert type(first) is type(second) is type(entropy)
+    assert first.random_bytes(16) != second.random_bytes(16)
+    parts = [SeededEntropy(np.random.SeedSequence(3)).split(2)[1].random_bytes(8) for _ in range(2)]
+    assert parts[0] == parts[1] == SeededEntropy(3).split(2)[1].random_bytes(8)
+
+
+def test_a_rehearsal_loses_no_draw_of_a_seed() -> None:
+    assert repr(SeededEntropy(4)) == "SeededEntropy(...)"
+    rehearsed = SeededEntropy(4)
+    rehearsed.rehearse()
+    assert rehearsed.random_bytes(8) == SeededEntropy(4).random_bytes(8)
+
+
+def test_a_rehearsal_asks_every_sampler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An installation that cannot draw shows before the charge."""
+    asked = []
+    for name in ("discrete_gaussian", "discrete_laplace", "matrix_laplace"):
+        monkeypatch.setattr(SystemEntropy, name, lambda self, *given, name=name: asked.append(name))
+    SystemEntropy().rehearse()
+    assert asked == ["discrete_gaussian", "discrete_laplace", "matrix_laplace"]
+
+
+def test_matrix_laplace_noise_is_added_to_what_is_exact() -> None:
+    exact, theta = np.array([[5, 0], [-7, 9]], np.int64), 2.0**-30
+    found = on_matrix(exact, Noise("matrix-laplace", theta), SeededEntropy(5))
+    whole = np.array([[5, -7], [-7, 9]])
+    assert (found - SeededEntropy(5).matrix_laplace(2, theta) == whole).all()
 
 
 def test_importing_the_source_loads_no_sampler() -> None:
