@@ -20,6 +20,7 @@ from dpgram.errors import ReleaseError
 from dpgram.mechanisms import MECHANISMS
 from dpgram.privacy import gdp_mu_at_most
 from dpgram.privacy.receipt import next_receipt_id
+from dpgram.publishing.publisher import publish_with
 
 from .releases import content_of, sealed, set_at
 
@@ -110,6 +111,54 @@ class TestFirstEdition:
         assert content["learnt"][f"{part}_scale"] is not None
         content["learnt"][f"{part}_scale"] = None
         refused(content, "no scale")
+
+
+@pytest.fixture(scope="module")
+def whitened() -> dict[str, Any]:
+    draw = np.random.default_rng(4)
+    x = draw.uniform(0, 10, 5000)
+    schema = dg.Schema(dg.numeric("x", 0, 10), dg.numeric("y", -20, 40))
+    table = {"x": x, "y": 2 * x + draw.normal(0, 2, 5000)}
+    (release,) = publish_with(table, schema, epsilon=2, delta=1e-6, entropy=SeededEntropy(3))
+    return content_of(release)
+
+
+class TestCoordinates:
+    """Coordinates that depend on data need the measurements they came from."""
+
+    @pytest.mark.parametrize(
+        ("without", "fine"),
+        [
+            ({}, True),
+            ({"clip"}, True),
+            ({"gram"}, False),
+            ({"gram", "reach"}, False),
+            ({"histograms"}, False),
+            ({"histograms", "gram", "reach", "clip"}, False),
+        ],
+    )
+    def test_without_what_they_came_from(
+        self, whitened: dict[str, Any], without: set[str], fine: bool
+    ) -> None:
+        content = copy.deepcopy(whitened)
+        assert [each["kind"] for each in content["measurements"]] == ["histograms", "gram", "reach", "clip"]
+        left = [each for each in content["measurements"] if each["kind"] not in without]
+        content.update(measurements=left)
+        if not left:
+            del content["measurements"]
+        if fine:
+            assert dg.Release.from_json(sealed(content)).coordinates is not None
+        else:
+            refused(content, "what was measured contradicts")
+
+    def test_standardised_columns_need_histograms_alone(self, whitened: dict[str, Any]) -> None:
+        content = copy.deepcopy(whitened)
+        first = content["measurements"][1]["coordinates"]
+        content["measurements"] = content["measurements"][:1]
+        content["coordinates"] = first
+        assert dg.Release.from_json(sealed(content)).coordinates is not None
+        del content["measurements"]
+        refused(content, "what was measured contradicts")
 
 
 KNOWN = dg.Schema(dg.numeric("age", 18, 90), dg.categorical("c", ["a", "b", "c"]))

@@ -45,6 +45,7 @@ from dpgram.schema.columns import Column
 from dpgram.schema.encodings import BooleanEncoding, LevelsEncoding, NumberEncoding
 
 if TYPE_CHECKING:
+    from dpgram.document.coordinates import Coordinates
     from dpgram.document.document import Document
     from dpgram.document.fields import LearntLevels, LearntLook
     from dpgram.schema import Schema
@@ -228,9 +229,9 @@ def consistent(release: Document) -> bool:
         return False
     if _in_coordinates(release) and release.coordinates is None:
         return False
-    if release.coordinates is not None and release.coordinates.width != release.schema.width:
-        return False
     kinds = {type(each) for each in measured}
+    if release.coordinates is not None and not _shows_origin(release, release.coordinates, kinds):
+        return False
     if kinds & set(several) and release.series is not None:  # a step has the price of one period
         return False
     if MeasuredOctaves in kinds and not kinds & {MeasuredBins, MeasuredHistograms}:
@@ -262,6 +263,24 @@ def _in_coordinates(release: Document) -> bool:
     """Whether something was measured that only makes sense for a matrix in coordinates of its own."""
     needing = (MeasuredMatrix, MeasuredReach, MeasuredClip)
     return any(isinstance(each, needing) for each in release.measured)
+
+
+def _shows_origin(release: Document, coordinates: Coordinates, kinds: set[type]) -> bool:
+    """Whether the measurements are there of which these coordinates were made.
+
+    Columns are scaled by histograms. Only a first matrix shows which of them go together: without one every
+    coordinate is one column, less a multiple of the constant.
+
+    Proof: proofs/adaptive.md#adaptive-composition.
+    """
+    if coordinates.width != release.schema.width or MeasuredHistograms not in kinds:
+        return False
+    if MeasuredMatrix in kinds:
+        return True
+    mixed = np.tril(coordinates.integers, -1)
+    if release.schema.constant:
+        mixed[:, 0] = 0.0
+    return not mixed.any()
 
 
 _ORDER: Final = (
