@@ -240,7 +240,8 @@ class TestPaidForNothing:
             dg.publish(path, dg.Schema(dg.numeric("x")), progress=False, **BUDGET)
         assert "rows=" not in str(caught.value)
         (cause,) = dg.check(path, dg.Schema(dg.numeric("x")), progress=False).causes
-        mended = dg.Schema.from_dict({"columns": [{"kind": "numeric", "name": "x", **_entry(cause.line)}]})
+        form = {"kind": "numeric", "name": "x", "learn": True, **_entry(cause.line)}
+        mended = dg.Schema.from_dict({"columns": [form]})
         (release,) = publish_with(path, mended, entropy=SeededEntropy(2), progress=False, **BUDGET)
         assert release.histogram("x").lost["unreadable"] == pytest.approx(0, abs=0.1 * ROWS)
 

@@ -12,6 +12,7 @@ import tomllib
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -214,6 +215,34 @@ def test_bounds_may_be_left_open_but_then_nothing_is_encoded() -> None:
     assert widened == numeric("day", "2000-01-01", "2000-02-14")
     with pytest.raises(SchemaError, match="has no bounds to set"):
         schema.with_bounds({"b": (0, 1)})
+
+
+class TestLearn:
+    """A file says of what it leaves open that it is learnt; else nobody has filled it in."""
+
+    def test_what_python_leaves_open_is_decided_and_stays_so_in_a_file(self) -> None:
+        schema = Schema(numeric("income"), categorical("city"))
+        assert schema.undecided == ()
+        assert [form["learn"] for form in schema.to_dict()["columns"]] == [True, True]
+        assert Schema.from_dict(tomllib.loads(schema.to_toml())) == schema
+
+    def test_what_a_file_leaves_open_without_a_word_is_not(self) -> None:
+        open_columns = [{"kind": "numeric", "name": "income"}, {"kind": "categorical", "name": "city"}]
+        schema = Schema.from_dict({"columns": open_columns})
+        assert schema.undecided == ("income", "city")
+        assert schema.to_dict()["columns"][0] == open_columns[0]
+        known = schema.with_bounds({"income": (0.0, 9.0)}).with_levels({"city": ("Bern",)})
+        assert known.undecided == ()
+        assert known.column("income") == numeric("income", 0, 9)
+
+    @pytest.mark.parametrize(
+        "more", [{"learn": False}, {"learn": "yes"}, {"learn": True, "low": 0, "high": 1}]
+    )
+    def test_it_may_be_true_alone_and_of_what_is_open(self, more: dict[str, Any]) -> None:
+        with pytest.raises(SchemaError, match=r"must be true|nothing of it is left open"):
+            Schema.from_dict({"columns": [{"kind": "numeric", "name": "x", **more}]})
+        with pytest.raises(SchemaError, match="'learn'"):
+            Schema.from_dict({"columns": [{"kind": "boolean", "name": "x", "learn": True}]})
 
 
 def test_equality_hash_and_pickle() -> None:
@@ -468,9 +497,8 @@ def test_starter_schema_has_names_and_types_only() -> None:
         ("from a CSV", "numeric"),
     ]
     assert '# left out: "tags"' in text
-    with pytest.raises(SchemaError, match="'smoker' has an empty level list"):  # a person must fill it in
-        Schema.from_dict(form)
-    filled = text.replace("levels = []", 'levels = ["x"]')
+    assert Schema.from_dict(form).undecided[:5] == ('a "quoted"\nname', "age", "price", "smoker", "city")
+    filled = text.replace("# levels = []", 'levels = ["x"]')
     assert Schema.from_dict(tomllib.loads(filled)).unbounded == (
         'a "quoted"\nname',
         "age",

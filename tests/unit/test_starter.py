@@ -12,6 +12,8 @@ from typing import Any
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
@@ -77,6 +79,88 @@ def test_kinds_are_guessed_and_no_value_is_shown(form: str, tmp_path: Path) -> N
     assert read.get("encoding") == ("latin-1" if form == "latin-1" else None)
     secrets = {cell for cells in TABLE.values() for cell in cells if len(cell) > 2} - {"yes"}
     assert not [secret for secret in secrets if f'"{secret}"' in text or f" {secret} " in text]
+
+
+def _typed(rows: int) -> pa.Table:
+    """Ids of three types in 300 persons or rows, and columns that are none."""
+    return pa.table(
+        {
+            "id": pa.array(range(rows)),
+            "patient_nr": pa.array([1_000.0 + i // 2 for i in range(rows)]),
+            "case_key": pa.array([f"k{i}" for i in range(rows)]).dictionary_encode(),
+            "no": pa.array([i % 3 for i in range(rows)]),
+            "cost": pa.array([float(i) if i % 7 else None for i in range(rows)]),
+            "ward": pa.array([("east", "west")[i % 2] for i in range(rows)]).dictionary_encode(),
+        }
+    )
+
+
+@pytest.mark.parametrize("form", ["parquet", "arrow file", "pandas", "table", "duckdb"])
+def test_ids_are_found_among_columns_with_a_type(form: str, tmp_path: Path) -> None:
+    table = _typed(ROWS)
+    pq.write_table(table, tmp_path / "t.parquet")
+    pa.feather.write_feather(table, str(tmp_path / "t.arrow"))
+    forms: dict[str, Any] = {
+        "parquet": tmp_path / "t.parquet",
+        "arrow file": tmp_path / "t.arrow",
+        "pandas": table.to_pandas(),
+        "table": table,
+        "duckdb": (":memory:", f"FROM '{tmp_path / 't.parquet'}'"),
+    }
+    if form == "duckdb":
+        pytest.importorskip("duckdb", reason="the extra 'duckdb' is not installed")
+    text = starter_schema(forms[form])
+    assert [column["name"] for column in tomllib.loads(text)["columns"]] == ["no", "cost", "ward"]
+    assert text.count("looks like an id") == 3
+    assert "The first 1,000 rows were looked at." in text
+
+
+class TestNobodyFilledItIn:
+    def folder(self, tmp_path: Path, learn: str = "") -> list[str]:
+        table = pa.table({"age": [20.0 + i % 60 for i in range(5_000)], "smoker": [True, False] * 2_500})
+        pq.write_table(table, tmp_path / "t.parquet")
+        text = starter_schema(tmp_path / "t.parquet").replace("# high = \n", f"# high = \n{learn}")
+        (tmp_path / "s.toml").write_text(text, encoding="utf-8")
+        dg.Ledger.create(tmp_path / "l.ledger", name="l", epsilon=3, delta=1e-5)
+        budget = f'epsilon = 1\ndelta = 1e-6\nledger = "{tmp_path / "l.ledger"}"'
+        (tmp_path / "job.toml").write_text(
+            f'[data]\nfile = "t.parquet"\nschema = "s.toml"\n[privacy]\n{budget}\n'
+            f'[outputs]\nrelease = "{tmp_path / "r.dpgram.json"}"\n'
+        )
+        return [str(tmp_path / "t.parquet"), "-s", str(tmp_path / "s.toml")]
+
+    def asked(self, way: str, given: list[str], tmp_path: Path) -> list[str]:
+        out, ledger = str(tmp_path / "r.dpgram.json"), str(tmp_path / "l.ledger")
+        return {
+            "publish": ["publish", *given, "--epsilon", "1", "--delta", "1e-6", "-l", ledger, "-o", out],
+            "run": ["run", str(tmp_path / "job.toml"), "--yes"],
+        }[way]
+
+    @pytest.mark.parametrize("way", ["publish", "run"])
+    def test_it_is_refused_and_nothing_is_spent(self, way: str, tmp_path: Path) -> None:
+        given = self.folder(tmp_path)
+        result = CliRunner().invoke(app, self.asked(way, given, tmp_path))
+        assert "have neither bounds nor levels" in str(result.exception)
+        assert "'age'" in str(result.exception)
+        assert dg.Ledger.open(tmp_path / "l.ledger").entries == 0
+        with pytest.raises(dg.DpgramError, match="learn = true"):
+            dg.publish(given[0], Schema.from_file(given[2]), epsilon=1, delta=1e-6, ledger=None)
+
+    def test_a_check_says_so(self, tmp_path: Path) -> None:
+        given = self.folder(tmp_path)
+        result = CliRunner().invoke(app, ["check", *given])
+        assert result.exit_code == 0
+        assert "! column 'age' is not filled in" in result.output
+
+    @pytest.mark.parametrize("way", ["publish", "run"])
+    def test_learn_is_a_decision(self, way: str, tmp_path: Path) -> None:
+        given = self.folder(tmp_path, "learn = true\n")
+        result = CliRunner().invoke(app, self.asked(way, given, tmp_path))
+        assert result.exit_code == 0, result.output
+        found = dg.load(tmp_path / "r.dpgram.json")
+        assert "learn" not in found.schema.to_dict()["columns"][0]
+        again = CliRunner().invoke(app, self.asked("run", given, tmp_path))
+        assert "finished before" in again.output, again.output
 
 
 def test_a_filled_in_starter_is_checked_without_a_loss(tmp_path: Path) -> None:

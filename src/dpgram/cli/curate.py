@@ -86,9 +86,9 @@ def schema(
     """Write a starter schema for a table.
 
     It holds names and kinds of the columns and how they are written, for you to fill in; from Stata, SPSS and
-    SAS also labels and labelled codes. Kinds of text files are guessed from the first rows, and ids, dates
-    and free text are pointed out. No value, bound or level of the data is in it: these must come from public
-    knowledge.
+    SAS also labels and labelled codes. The first rows are looked at: ids, dates and free text are pointed
+    out, and kinds of text files are guessed. No value, bound or level of the data is in it: these must come
+    from public knowledge.
 
     \b
     Examples:
@@ -258,7 +258,7 @@ def print_check(found: Check) -> None:
         say("\nnothing is said of columns: a stream can be read only once, and these sums have no rows")
     else:
         say("\n" + found.summary())
-    for warning in (*found.header_warnings, *found.row_warnings):
+    for warning in (*found.header_warnings, *found.schema_warnings, *found.row_warnings):
         say(f"! {warning}")
     if found.much_is_lost:
         say("\ndpgram: much of the table would be lost: mend the schema before you publish", err=True)

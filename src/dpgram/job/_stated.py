@@ -39,8 +39,8 @@ Difference: TypeAlias = tuple[str, object, object]
 
 ROUNDING: Final = 1e-6
 """Of a share that is computed from prices, and of a radius."""
-_BOUNDS: Final = frozenset({"low", "high"})
-_LEVELS: Final = frozenset({"levels"})
+_BOUNDS: Final = frozenset({"low", "high", "learn"})
+_LEVELS: Final = frozenset({"levels", "learn"})
 _NONE: Final = "none"
 _UNSET: Final = "not given"
 

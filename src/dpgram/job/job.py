@@ -296,6 +296,8 @@ class Job:
         2
         """
         require_publish()
+        from dpgram.publishing.request import refuse_undecided
+
         say = announce or _silent
         with _in_words_of_the_file(self.path):
             book, key = self._open_ledger(), self._open_key()
@@ -306,6 +308,7 @@ class Job:
                     releases=done,
                     written=self._signed_later(done, parts, key) + self._pages(done, parts, book, say),
                 )
+            refuse_undecided(self.schema)
         say(f"checking {self._named}: every row is read, nothing is spent")
         review = self.review(progress=progress)
         if accept is not None and not accept(review):

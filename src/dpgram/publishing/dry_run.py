@@ -67,6 +67,8 @@ class Check:
     price: Price | None
     """None where no epsilon was given."""
     seconds: float
+    undecided: tuple[str, ...] = ()
+    """Columns of a schema file that nobody has filled in: `publish` refuses them."""
     losses: Losses | None = None
     """What becomes of the cells of each column; None for a stream, which can be read only once."""
 
@@ -84,7 +86,16 @@ class Check:
     def warnings(self) -> tuple[str, ...]:
         """What would go wrong, in words; see `much_is_lost`."""
         found = () if self.losses is None else self.losses.warnings
-        return (*self.header_warnings, *self.row_warnings, *found)
+        return (*self.header_warnings, *self.schema_warnings, *self.row_warnings, *found)
+
+    @property
+    def schema_warnings(self) -> tuple[str, ...]:
+        """What nobody has filled in, which stops a publication."""
+        return tuple(
+            f"column {name!r} is not filled in, and publish will refuse it: give it public bounds or levels, "
+            "delete it, or write learn = true below it"
+            for name in self.undecided
+        )
 
     @property
     def header_warnings(self) -> tuple[str, ...]:
@@ -160,6 +171,7 @@ def check(
         counts=counts,
         price=cost,
         seconds=time.perf_counter() - started,
+        undecided=schema.undecided,
         losses=losses,
     )
 

@@ -57,6 +57,7 @@ from dpgram.publishing.request import (
     check_rows,
     check_schema,
     open_ledger,
+    refuse_undecided,
     requested,
 )
 from dpgram.publishing.split import Adaptive
@@ -255,6 +256,7 @@ def published(
             got=repr(report)[:100],
             remedy="Write report=print, say; a report to read is made by release.report(path)",
         )
+    refuse_undecided(request.schema)
     book = open_ledger(ledger)
     currency = None if book is None else book.currency
     order = _Order(request=request, entropy=entropy.label, report=report)

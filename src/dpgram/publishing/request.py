@@ -239,6 +239,19 @@ def check_schema(schema: object) -> None:
         )
 
 
+def refuse_undecided(schema: Schema) -> None:
+    """Nothing is learnt, and no budget spent on it, because a starter schema was left as it was."""
+    names = schema.undecided
+    if names:
+        more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+        raise SchemaError(
+            "columns of the schema have neither bounds nor levels, and it does not say that they are learnt",
+            got=", ".join(map(repr, names[:5])) + more,
+            remedy="Fill them in from public knowledge, delete the columns that nobody needs, or write "
+            "learn = true below a column to pay for learning them",
+        )
+
+
 def check_rows(rows: object) -> None:
     """Refuse what does not say how rows count, first of all a number, which is meant as a guess."""
     if not isinstance(rows, Rows):

@@ -1,7 +1,8 @@
 """A starter schema for a table: names, kinds and labels to begin with, no value, bound or level of the data.
 
-The codebook inside a file of Stata, SPSS or SAS is taken over: labels, and labelled codes as levels. Of files
-without types the first rows are looked at, to guess the kind of each column and how it is written.
+The codebook inside a file of Stata, SPSS or SAS is taken over: labels, and labelled codes as levels. The
+first rows are looked at, to find ids, and where there are no types to guess the kind of each column and how
+it is written.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ HEAD: Final = """\
 # common sense, and say where it comes from in `source`. Bounds or levels looked
 # up in the data would leak it, and no guarantee would cover that. Values beyond
 # the bounds are clamped; unknown levels go to `other`, or count as missing.
+# Where nothing is known, `learn = true` below a column pays for learning it.
 # Delete the columns you do not need: each adds noise to all the others. Then:
 # dpgram check DATA -s THIS-FILE
 constant = true
@@ -146,24 +148,32 @@ def _started(data: object, sheet: str | None) -> tuple[FileLayout, tuple[Starter
     layout = guessed_layout(data, sheet)
     types = column_types(data, layout)
     labelled = {variable.name: variable for variable in _codebook(data, layout)}
-    words = _words(data, [name for name, kind in types.items() if _is_open(kind)], layout)
+    words = _words(data, [name for name, kind in types.items() if _may_be_id(kind)], layout)
     columns = tuple(
-        StarterColumn(name=name, text=_part(name, kind, labelled.get(name), words))
+        StarterColumn(name=name, text=_part(name, kind, labelled.get(name), words.get(name)))
         for name, kind in types.items()
     )
     return layout, columns, any(words.values()) if words else None
 
 
-def _part(name: str, kind: str, variable: Variable | None, words: Mapping[str, list[str]]) -> str:
+def _part(name: str, kind: str, variable: Variable | None, words: list[str] | None) -> str:
     if variable is not None and variable.values:
         return _labelled(variable)
-    if name in words:
-        return _guessed(name, words[name]) + _label(variable)
+    if words is not None and _is_open(kind):
+        return _guessed(name, words) + _label(variable)
+    if words and _is_id(name, words):
+        return _without(name, f"an id.{_unit_of(name)}")
     return starter_table(name, kind) + _label(variable)
 
 
 def _is_open(kind: str) -> bool:
+    """Whether its type leaves open what a column holds."""
     return kind in UNTYPED or kind.startswith(("string", "large_string"))
+
+
+def _may_be_id(kind: str) -> bool:
+    numbers = ("int", "uint", "halffloat", "float", "double", "decimal")
+    return _is_open(kind) or kind.startswith((*numbers, "dictionary"))
 
 
 def _codebook(data: object, layout: FileLayout) -> tuple[Variable, ...]:
@@ -225,7 +235,7 @@ def _is_utf8(start: bytes) -> bool:
 
 
 def _words(data: object, names: list[str], layout: FileLayout) -> dict[str, list[str]]:
-    """The first cells of each column that has no type, as text; gaps left out."""
+    """The first cells of these columns, as text; gaps left out."""
     from dpgram.sources import read_once
     from dpgram.sources.plain_columns import plain_texts
 
@@ -235,9 +245,16 @@ def _words(data: object, names: list[str], layout: FileLayout) -> dict[str, list
     found: dict[str, list[str]] = {name: [] for name in names}
     for batch in islice(source.batches(), 1):
         for name in names:
-            cells = plain_texts(batch.column(name)).to_pylist()
-            found[name] = [str(cell) for cell in cells if cell is not None and str(cell).strip()]
+            cells = map(_word, plain_texts(batch.column(name)).to_pylist())
+            found[name] = [cell for cell in cells if cell.strip()]
     return found
+
+
+def _word(cell: object) -> str:
+    """A cell as text, nothing for a gap; whole numbers as ids are written."""
+    if cell is None or cell != cell:
+        return ""
+    return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
 
 
 def _labelled(variable: Variable) -> str:
@@ -261,7 +278,7 @@ def _guessed(name: str, words: list[str]) -> str:
         return starter_table(name, "unknown")
     left_out = _left_out(name, words)
     if left_out is not None:
-        return f"\n# left out: {toml_value(name)} looks like {left_out}\n"
+        return _without(name, left_out)
     guess, kind, lines = next(_kinds(words))
     return (
         f"\n[[columns]]  # guessed from the first rows: {guess}\n"
@@ -269,9 +286,17 @@ def _guessed(name: str, words: list[str]) -> str:
     )
 
 
+def _without(name: str, looks_like: str) -> str:
+    return f"\n# left out: {toml_value(name)} looks like {looks_like}\n"
+
+
+def _unit_of(name: str) -> str:
+    return f"\n# To protect all rows of a person: Rows(unit={name!r}), or --unit"
+
+
 def _left_out(name: str, words: list[str]) -> str | None:
     """Ids, free text and dates that no one format reads: nothing that a matrix could hold."""
-    unit = f"\n# To protect all rows of a person: Rows(unit={name!r}), or --unit"
+    unit = _unit_of(name)
     if _is_id(name, words):
         return f"an id.{unit}"
     if _has_leading_zeros(words):

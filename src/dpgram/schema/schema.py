@@ -10,9 +10,9 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, Literal, Self, final
+from typing import Any, Final, Literal, Self, cast, final
 
 from dpgram.errors import SchemaError
 from dpgram.files import written
@@ -149,6 +149,11 @@ class Schema:
     def without_levels(self) -> tuple[str, ...]:
         """Columns whose levels were left open."""
         return tuple(column.name for column in self.columns if column.open_levels)
+
+    @property
+    def undecided(self) -> tuple[str, ...]:
+        """Columns that a file leaves open without saying `learn = true`: checked, but never published."""
+        return tuple(column.name for column in self.columns if column.undecided)
 
     @property
     def encoded(self) -> tuple[EncodedColumn, ...]:
@@ -513,11 +518,23 @@ def _column_from_dict(entry: object) -> Column:
             limit=", ".join(KINDS),
         )
     keys = set(entry) - {"kind"}
+    learn = entry.get("learn", False)
     declared.form.check(declared.kind, label, keys)
     if "levels" in keys and not isinstance(entry["levels"], list | tuple):
         raise SchemaError(f"column {label}: `levels` must be a list")
     _refuse_long_texts(label, entry)
-    return declared.from_entries(**{key: entry[key] for key in keys})
+    column = declared.from_entries(**{key: entry[key] for key in keys - {"learn"}})
+    is_open = column.open_bounds or column.open_levels
+    if "learn" in keys and learn is not True:
+        raise SchemaError(
+            f"`learn` of column {label} must be true", got=repr(learn)[:100], remedy="Leave it out"
+        )
+    if learn and not is_open:
+        raise SchemaError(
+            f"column {label} says `learn`, and nothing of it is left open",
+            remedy="Leave it out, or the bounds or levels beside it",
+        )
+    return replace(cast("Any", column), undecided=True) if is_open and not learn else column
 
 
 def _refuse_long_texts(label: str, entry: Mapping[str, Any]) -> None:

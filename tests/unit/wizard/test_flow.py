@@ -68,7 +68,7 @@ def test_the_bundled_table_takes_few_clicks_and_no_field(tmp_path: Path) -> None
 
 
 def test_the_bundled_table_as_a_file_of_ones_own(tmp_path: Path) -> None:
-    """Without its public facts: bounds that nobody types are learnt, and levels are the only fields."""
+    """Without its public facts: levels are the only fields, and a tick lets bounds be learnt."""
     import pyarrow.csv
 
     from dpgram.demo import insurance
@@ -77,7 +77,9 @@ def test_the_bundled_table_as_a_file_of_ones_own(tmp_path: Path) -> None:
     browser = started(tmp_path)
     browser.send("data", {"file": "people.csv"}, press="do=read")
     browser.follow("columns")
-    browser.send("columns", {"c1.levels": "female\nmale", "c6.levels": "north\neast\nsouth\nwest"})
+    levels = {"c1.levels": "female\nmale", "c6.levels": "north\neast\nsouth\nwest"}
+    browser.send("columns", levels | {f"c{number}.learn": "on" for number in (0, 2, 3, 4, 7, 8)})
+    assert browser.session.schema().undecided == ()
     browser.send("people", {"expected": "5000"})
     browser.send("budget")
     browser.send("outputs", {"sign": "new"})

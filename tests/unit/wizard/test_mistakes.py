@@ -64,6 +64,8 @@ COLUMN_MISTAKES = [
     ({"c1.level_labels": "does not smoke"}, "c1.level_labels", "another number of labels"),
     ({"c1.kind": "ordinal", "c1.levels": ""}, "c1.levels", "levels"),
     ({"c2.decimal": ",", "c2.thousands": ","}, "c2.low", "must differ"),
+    ({"c0.low": "", "c0.high": ""}, "c0.low", "'age' is not filled in"),
+    ({"c1.levels": ""}, "c1.levels", "tick that a part of the budget learns it"),
     ({"c2.decimal": "x"}, "c2.decimal", "mark is not one"),
     ({"c2.kind": "date"}, "c2.low", "dates"),
     ({"c1.kind": "boolean", "c1.true": "yes"}, "c1.true", "given together"),
@@ -79,6 +81,12 @@ class TestTheColumns:
         told(settled, field, word)
         settled.send("columns", {name: before[name] for name in changes})
         assert settled.address == "people", settled.errors
+
+    def test_bounds_beside_the_tick_that_they_are_learnt(self, visits: Path) -> None:
+        browser = started(visits)
+        to_columns(browser)
+        browser.send("columns", {**COLUMNS, "c0.learn": "on"})
+        told(browser, "c0.learn", "nothing of it is left open")
 
     def test_everything_is_left_out(self, visits: Path) -> None:
         browser = started(visits)

@@ -47,11 +47,12 @@ class FileForm:
     """Each with its JSON Schema."""
     required: tuple[str, ...]
     required_in_release: tuple[str, ...] | None = None
-    """Where a release needs more, since nothing is open in it any more."""
+    """Where a release needs more, since nothing is open in it any more: a file may say `learn` instead."""
 
     @property
     def optional(self) -> tuple[str, ...]:
-        return (*(key for key in self.keys if key not in self.required), "weight")
+        learn = () if self.required_in_release is None else ("learn",)
+        return (*(key for key in self.keys if key not in self.required), "weight", *learn)
 
     def check(self, kind: str, label: str, keys: set[str]) -> None:
         """Refuse a column that says what its kind does not know, or lacks what it needs."""
@@ -83,6 +84,8 @@ class Column(ABC):
     name: str
     """The name by which analysts ask for it."""
     weight: float
+    undecided: bool = False
+    """Whether it comes from a file that leaves it open without `learn = true`: nobody has filled it in."""
 
     @classmethod
     @abstractmethod
@@ -92,6 +95,11 @@ class Column(ABC):
     @abstractmethod
     def to_dict(self) -> dict[str, object]:
         """The JSON form, defaults left out."""
+
+    @property
+    def learn_entry(self) -> dict[str, object]:
+        """The entry of its JSON form by which somebody has decided that it is learnt, where that is so."""
+        return {"learn": True} if (self.open_bounds or self.open_levels) and not self.undecided else {}
 
     @property
     @abstractmethod

@@ -73,7 +73,7 @@ class Categorical(SourceColumn):
     encoded_as: ClassVar[type[SourceEncoding]] = LevelsEncoding
     starters: ClassVar[Mapping[str, str]] = dict.fromkeys(
         ("string", "large_string", "string_view", "dictionary"),
-        'levels = []  # fill in\n# other = "other"\n',
+        '# levels = []  # fill in\n# other = "other"\n',
     )
     name: str
     levels: tuple[str, ...]
@@ -81,6 +81,7 @@ class Categorical(SourceColumn):
     weight: float = 1.0
     reading: Reading = AS_WRITTEN
     about: About = UNDESCRIBED
+    undecided: bool = False
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -131,7 +132,13 @@ class Categorical(SourceColumn):
             form["levels"] = list(self.levels)
         if self.other is not None:
             form["other"] = self.other
-        return form | weight_entry(self.weight) | self.reading.to_dict() | self.about.to_dict()
+        return (
+            form
+            | weight_entry(self.weight)
+            | self.learn_entry
+            | self.reading.to_dict()
+            | self.about.to_dict()
+        )
 
     @property
     def described(self) -> tuple[str, str]:
@@ -160,7 +167,7 @@ class Categorical(SourceColumn):
         return self.all_levels
 
     def with_levels(self, levels: tuple[str, ...]) -> Categorical:
-        return replace(self, levels=self._if_learnt(levels))
+        return replace(self, levels=self._if_learnt(levels), undecided=False)
 
     def may_have_learnt_levels(self, levels: tuple[str, ...]) -> bool:
         return self.levels == self._if_learnt(levels)

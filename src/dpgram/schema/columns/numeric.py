@@ -77,6 +77,7 @@ class Numeric(SourceColumn):
     dates: bool = False
     reading: Reading = AS_WRITTEN
     about: About = UNDESCRIBED
+    undecided: bool = False
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -141,7 +142,7 @@ class Numeric(SourceColumn):
             show = _iso_from_days if self.dates else float
             bounds = {"low": show(self.low), "high": show(self.high)}
         form = {"kind": self.kind, "name": self.name, **bounds, **weight_entry(self.weight)}
-        return form | self.reading.to_dict() | self.about.to_dict()
+        return form | self.learn_entry | self.reading.to_dict() | self.about.to_dict()
 
     @property
     def described(self) -> tuple[str, str]:
@@ -182,7 +183,7 @@ class Numeric(SourceColumn):
     def with_bounds(self, low: float, high: float) -> Numeric:
         """Bounds of dates are in days, and are widened to whole days, which have a text form."""
         whole = (math.floor(low), math.ceil(high)) if self.dates else (low, high)
-        return replace(self, low=float(whole[0]), high=float(whole[1]))
+        return replace(self, low=float(whole[0]), high=float(whole[1]), undecided=False)
 
     def may_have_learnt_bounds(self, low: float, high: float) -> bool:
         return self.bounds[0] < high and self.bounds[1] > low

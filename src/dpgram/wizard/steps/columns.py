@@ -30,8 +30,10 @@ KIND_NAMES: Final[Mapping[str, str]] = {
 """What a column may be, as the page calls it; numbers and dates are both `numeric` in a schema."""
 LISTS: Final = ("levels", "level_labels", "missing", "true", "false")
 """Fields with a text on each line."""
-FLAGS: Final = ("trim",)
+FLAGS: Final = ("trim", "learn")
 BOUNDS: Final = ("low", "high")
+NOT_OF: Final = (("number", "format"), ("date", "learn"))
+"""What a schema knows of `numeric`, and one of the two does not have."""
 FIRST: Final[Mapping[str, str]] = {
     "number": "low",
     "date": "low",
@@ -59,6 +61,7 @@ REMEDIES: Final[Mapping[str, str]] = {
 FIELDS: Final = (
     *("low", "high", "levels", "level_labels", "other", "true", "false", "format", "decimal", "thousands"),
     *("prefix", "suffix", "missing", "trim", "case", "label", "units", "source"),
+    "learn",
 )
 
 
@@ -168,13 +171,28 @@ def take(session: Session, posted: Posted) -> dict[str, str]:
     if remedy:
         form = _mended(session, form, remedy)
     try:
-        session.schema(form)
+        undecided = session.schema(form).undecided
     except DpgramError as problem:
         return {"columns": told(problem)}
+    if undecided and not remedy and posted.text("do") != "check":
+        return _undecided(session, posted, undecided)
     session.accept(form)
     if remedy or posted.text("do") == "check":
         start_check(session)
     return {}
+
+
+def _undecided(session: Session, posted: Posted, names: tuple[str, ...]) -> dict[str, str]:
+    """Beside each column that nobody has filled in."""
+    found = {}
+    for number, column in enumerate(session.table.columns if session.table else ()):
+        if column.name in names:
+            kind = posted.text(f"c{number}.kind")
+            learn = "" if kind == "date" else ", or tick that a part of the budget learns it"
+            found[f"c{number}.{FIRST[kind]}"] = (
+                f"{column.name!r} is not filled in. Say what is publicly known, leave the column out{learn}"
+            )
+    return found
 
 
 def start_check(session: Session) -> None:
@@ -217,7 +235,7 @@ def _entry(name: str, kind: str, number: int, posted: Posted, before: Mapping[st
     }
     entry: dict[str, Any] = {"kind": declared, "name": name, **kept}
     for key in FIELDS:
-        if key in known.keys and (kind != "number" or key != "format"):
+        if key in (*known.keys, *known.optional) and (kind, key) not in NOT_OF:
             value = _posted(posted, f"c{number}.{key}", key)
             if kind == "date" and key in BOUNDS:
                 value = posted.text(f"c{number}.{key}")
