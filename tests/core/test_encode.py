@@ -91,6 +91,10 @@ def test_lines_lie_within_their_bounds() -> None:
         again = np.empty((1, len(inside)))
         assert encode(rowmap, [inside], again, np.zeros(3, np.int64)) is None
         assert again[0].tolist() == v[0][(cell >= low) & (cell <= high)].tolist()
+        one = np.empty((1, 1))
+        for place in range(8):
+            encode(rowmap, [cell[place : place + 1]], one, np.zeros(3, np.int64))
+            assert one[0, 0] == v[0, place]
 
 
 def test_derived_lines() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -102,12 +103,37 @@ def test_blocks_longer_than_a_piece() -> None:
 
 
 def test_weights_and_sizes() -> None:
-    rowmap = RowMap((Line(kind="number", high=4.0, scale=2.0**20),), (0,), 2.0**22)
+    rowmap = RowMap((Line(kind="number", high=4.0, scale=2.0**20, absent=2**20),), (0,), 2.0**22)
     work, out = Work(rowmap, 6), np.empty((1, 6))
     cells = [np.array([4.0, 4.0, 4.0, 1.0, 0.0, np.nan])]
     sizes, weights = np.array([1, 4, 2**31, 1, 1, 1]), np.array([0.5, 1.0, 1.0, 1.0, 1.0, 1.0])
     q, squares, lost = work.rows(cells, out, sizes=sizes, weights=weights)
     assert q.tolist() == [[NORM / 2, NORM / 2, 0.0, NORM / 4, 0.0, 0.0]]
-    assert squares.tolist() == [2.0**44] * 3 + [2.0**40, 0.0, 0.0]
+    assert squares.tolist() == [2.0**44] * 3 + [2.0**40, 0.0, 2.0**40]
     assert lost is not None
     assert lost.tolist() == [False] * 5 + [True]
+
+
+def test_a_third_of_a_unit_is_rounded_down() -> None:
+    """A row that rounding puts onto the next whole number above 2^30/3: three of them would be too long."""
+    whole = [18_606, 3_425, 9, 0]
+    assert sum(x * x for x in whole) == -(-SQUARE // 3)
+    lines = tuple(Line(kind="number", source=j, high=2.0**20) for j in range(4))
+    rowmap = RowMap(lines, (0,) * 4, math.sqrt(SQUARE / 3))
+    cells = [np.array([float(x)]) for x in whole]
+    found = Work(rowmap, 1).rows(cells, np.empty((4, 1)), sizes=np.array([3])).q
+    assert 0 < 3 * int((found**2).sum()) <= SQUARE
+
+
+def test_a_row_alone_has_the_bits_that_it_has_among_others() -> None:
+    """A sum that takes another order for a block of one row would move its clip."""
+    rng = np.random.default_rng(7)
+    rowmap = wide_map(40, rng, 2.0**30)
+    cells = rng.uniform(-1.0, 1.0, (40, 300))
+    work = Work(rowmap, 300)
+    among = work.rows(list(cells), np.empty((40, 300)))
+    squares = among.squares.copy()
+    for place in range(300):
+        alone = work.rows(list(cells[:, place : place + 1]), np.empty((40, 1)))
+        assert alone.squares.tobytes() == squares[place : place + 1].tobytes()
+        assert alone.q.tobytes() == np.ascontiguousarray(among.q[:, place]).tobytes()

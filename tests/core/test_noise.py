@@ -36,6 +36,10 @@ def entropy(request: pytest.FixtureRequest) -> Entropy:
     return SOURCES[request.param]()
 
 
+fixed = SeededEntropy(12)
+"""For who runs these tests without fixtures."""
+
+
 def test_labels() -> None:
     assert SystemEntropy().label == "system"
     assert SeededEntropy(1).label == "seeded"

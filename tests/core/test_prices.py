@@ -11,7 +11,6 @@ import pytest
 
 from dpgram.core import SQUARE
 from dpgram.core.accounting import (
-    SIGMA_AT_LEAST,
     SLACK,
     Price,
     delta_at_least,
@@ -92,6 +91,7 @@ def test_prices_by_hand() -> None:
     assert both == Price(Fraction(1, 9), Fraction(1, 2), Fraction(1, 8))
     assert texts.within(both)
     assert not both.within(texts)
+    assert not texts.within(Price(Fraction(1), Fraction(1), Fraction(1, 16)))
     assert not texts.within(Price(Fraction(1), Fraction(1, 4), Fraction(1)))
 
 
@@ -106,8 +106,8 @@ def test_prices_by_hand() -> None:
         (GRAM, Noise("gaussian", 1e9, -0.1)),
         (Levels((0,), 9), Noise("gaussian", 1e9)),
         (Levels((0,), 9), Noise("gaussian", 1e9, 1.0)),
-        (GRAM, Noise("gaussian", SIGMA_AT_LEAST * 1.4142)),
-        (THREE, Noise("gaussian", math.nextafter(SIGMA_AT_LEAST, 0.0))),
+        (GRAM, Noise("gaussian", 2.0**26 * 1.4142)),
+        (THREE, Noise("gaussian", math.nextafter(2.0**26, 0.0))),
     ],
 )
 def test_noise_without_a_proof_has_no_price(what: Sum, noise: Noise) -> None:
@@ -184,3 +184,18 @@ def test_scales_of_noise_have_power_both_ways() -> None:
     for factor, fits in ((1.0, True), (0.97, False), (1.03, False)):
         z = (np.mean((cells / (factor * sigma)) ** 2) - 1.0) / spread
         assert bool(abs(z) < 4.0) is fits
+
+
+def test_every_cell_of_a_matrix_has_noise_of_its_own() -> None:
+    """σ on the diagonal, σ/√2 off it, within 4 deviations, not at 0.85 or 1.2 times it; no two alike."""
+    sigma, width = 2.0**35, 60
+    noise, entropy = Noise("gaussian", sigma), SeededEntropy(4)
+    drawn = np.stack([on_matrix(np.zeros((width, width), np.int64), noise, entropy) for _ in range(20)])
+    assert (drawn == drawn.transpose(0, 2, 1)).all()
+    below = np.tri(width, k=-1, dtype=np.bool_)
+    for cells, scale in ((drawn[:, np.eye(width, dtype=np.bool_)], sigma), (drawn[:, below], sigma / 2**0.5)):
+        spread = math.sqrt(2.0 / cells.size)
+        for factor, fits in ((1.0, True), (0.85, False), (1.2, False)):
+            z = (np.mean((cells.astype(float) / (factor * scale)) ** 2) - 1.0) / spread
+            assert bool(abs(z) < 4.0) is fits
+        assert len(set(cells.ravel().tolist())) == cells.size

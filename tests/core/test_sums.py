@@ -49,7 +49,7 @@ def block(rows: int, seed: int, *, units: bool = False, weights: bool = False, *
     return Block(
         [x, level],
         rows,
-        weights=np.where(rng.random(rows) < 0.1, np.nan, rng.random(rows)) if weights else None,
+        weights=np.where(rng.random(rows) < 0.1, np.nan, 1.5 * rng.random(rows)) if weights else None,
         counting=Counting(3) if units else None,
         units=np.unique(ids, return_inverse=True)[1] if units else None,
         unit_hashes=ids.astype(np.uint64) if units else None,
@@ -128,6 +128,16 @@ def test_a_unit_taken_away_takes_what_it_adds_alone(what: Sum) -> None:
             assert own + rest == every
         else:
             assert np.array_equal(own + rest, every)
+
+
+def test_weighted_rows_count_less() -> None:
+    rows = Block([np.ones(3)], 3, weights=np.array([1.0, 0.5, 0.0]))
+    ((cells, _),) = _added(Gram(TWO, (0,)), rows)
+    assert isinstance(cells, np.ndarray)
+    assert cells[0, 0] == (NORM // 2) ** 2 + (NORM // 4) ** 2
+    ((counted, _),) = _added(Counts("rows", (0,)), rows)
+    assert isinstance(counted, np.ndarray)
+    assert counted.tolist() == [[SQUARE + SQUARE // 4]]
 
 
 def test_rows_that_count_alike_and_only_so_many() -> None:
