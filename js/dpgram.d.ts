@@ -86,6 +86,7 @@ export class Release {
   readonly targets: string[];
   readonly noise: { diagonalSd: number; offdiagonalSd: number; added: boolean };
   regress(target: string, on: string[], options?: RegressOptions): Regression;
+  /** Of all columns but products and powers. */
   correlation(options?: { kind?: Kind; level?: number }): {
     names: string[];
     estimate: number[][];
@@ -94,6 +95,7 @@ export class Release {
     /** How they differ from the correlations of the rows that came in. */
     cautions: string[];
   };
+  /** By default of all columns but products and powers. */
   components(on?: string[], options?: { standardise?: boolean }): {
     names: string[];
     labels: string[];

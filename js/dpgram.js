@@ -8,7 +8,7 @@
  * @module dpgram
  */
 import { associationCautions, components, correlation } from "./arithmetic/covariance.js";
-import { buildDesign } from "./arithmetic/design.js";
+import { buildDesign, calledAs, readColumns } from "./arithmetic/design.js";
 import { infer, jointTest, quality } from "./arithmetic/inference.js";
 import { momentsOf, Refusal } from "./arithmetic/moments.js";
 import { predict } from "./arithmetic/prediction.js";
@@ -73,18 +73,28 @@ class Release {
     return new Regression(moments, parts, free ? { ...design, intercept: true } : design);
   }
 
-  /** Correlations of all columns with intervals; NaN where the noise hides a column. */
+  /** Correlations of all columns but products and powers, with intervals; NaN where the noise hides a column. */
   correlation({ kind = "population", level = 0.95 } = {}) {
     const moments = this.#moments;
-    const cautions = associationCautions(moments, "correlations", [...moments.columns.keys()], kind);
-    return { names: this.targets, ...correlation(moments, kind, level), cautions };
+    const read = readColumns(moments);
+    const places = read.map(({ position }) => position);
+    const cautions = associationCautions(moments, "correlations", places, kind);
+    const whole = correlation(moments, kind, level);
+    const part = (cells) => places.map((i) => places.map((j) => cells[i - 1][j - 1]));
+    const [estimate, low, high] = [whole.estimate, whole.low, whole.high].map(part);
+    return { names: read.map(({ name }) => name), estimate, low, high, cautions };
   }
 
-  /** Principal components of the columns `on` (all by default), the largest variance first. */
-  components(on = this.columns, { standardise = false } = {}) {
+  /** Principal components of the columns `on` (by default all but products and powers), the largest variance first. */
+  components(on = this.#read, { standardise = false } = {}) {
     const places = on.flatMap((name) => this.#moments.declared.find((column) => column.name === this.#declared(name)).positions);
     const cautions = associationCautions(this.#moments, "components", places);
     return { ...components(this.#moments, places, standardise), cautions };
+  }
+
+  // Names of the declared columns that are read from the table.
+  get #read() {
+    return this.#moments.declared.filter((column) => column.factors.length === 0).map((column) => column.name);
   }
 
   // A declared column by its name, or by that of the product or power it stands for: age:bmi, age^2.
@@ -191,7 +201,7 @@ class Regression {
     const { design, inference } = this.#parts;
     const places = design.terms
       .map((term, i) => ({ i, source: this.#moments.columns[term.position].source, name: term.name }))
-      .filter(({ source, name }) => columns.includes(source) || columns.includes(name))
+      .filter(({ source, name }) => [source, name, calledAs(this.#moments, source)].some((each) => columns.includes(each)))
       .map(({ i }) => i);
     return jointTest(inference, design.names, places);
   }

@@ -186,7 +186,8 @@ anova.dp_lm <- function(object, ...) {
   if (length(others) == 0) {
     sources <- setdiff(unique(object$design$sources), INTERCEPT)
     found <- lapply(sources, function(name) wald_test(object, rows[object$design$sources == name, , drop = FALSE]))
-    return(test_table(object, found, sources, "Wald tests: every column given the others"))
+    names <- vapply(sources, function(name) called_as(object, name), "")
+    return(test_table(object, found, names, "Wald tests: every column given the others"))
   }
   if (length(others) > 1 || !inherits(others[[1]], "dp_lm")) stop("compare two regressions of one release", call. = FALSE)
   models <- list(object, others[[1]])
@@ -200,6 +201,15 @@ anova.dp_lm <- function(object, ...) {
   found <- wald_test(larger, diag(length(extra))[extra, , drop = FALSE])
   names <- paste(larger$design$names[extra], collapse = ", ")
   test_table(larger, list(found), names, "Wald test: what the larger regression adds")
+}
+
+# How answers call a declared column; what is computed from others as its coefficient: age:bmi.
+called_as <- function(object, source) {
+  schema <- object$moments$schema
+  own <- Filter(function(column) column$source == source, schema$encoded)
+  if (length(own[[1]]$factors) == 0) return(source)
+  if (length(own) > 1) return(paste(schema$declared[[source]]$factors, collapse = ":"))
+  object$design$names[object$design$sources == source]
 }
 
 test_table <- function(object, found, names, title) {

@@ -301,7 +301,8 @@ def test_correlations_and_components(release: Release, page: Path, opened: Opene
     correlations = release.correlation()
     matrix, (low, high) = correlations.estimate, correlations.conf_int()
     told = driver.execute_script(POINTED_AT_CELLS, len(matrix))
-    names = release.columns[1:]  # without the constant
+    names = list(correlations.names)
+    assert names == [name for name in release.columns[1:] if "*" not in name]  # without products
     for i, left in enumerate(names):
         for j, right in enumerate(names):
             *two, number, ends = (
@@ -317,6 +318,8 @@ def test_correlations_and_components(release: Release, page: Path, opened: Opene
         "return [...document.querySelectorAll('#strongest tbody tr')].map((line) =>"
         "[...line.querySelectorAll('.name')].map((name) => name.textContent).sort())"
     )
+    offered = "return [...document.getElementById('pair-left').options].map((option) => option.textContent)"
+    assert driver.execute_script(offered) == names
     # Two levels are equally strong, but for the last digit.
     assert sorted(listed) == sorted(sorted([pair.left, pair.right]) for pair in correlations.strongest())
     saved = numbers(driver, "Insured-people-2025-correlations.json")

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from scipy.special import ndtr
 
 from dpgram.analysis.asked import asked_columns, quantile
-from dpgram.analysis.design import build_design
+from dpgram.analysis.design import build_design, places_of
 from dpgram.analysis.estimand import MOVED_REFUSAL, Kind, difference_cautions, moved_cautions, moved_columns
 from dpgram.analysis.forms import Residuals, in_noise_coordinates, residuals
 from dpgram.analysis.inference import check_kind
@@ -38,6 +38,7 @@ from dpgram.analysis.sampling import (
 )
 from dpgram.analysis.trust import refusal_of
 from dpgram.document.labels import Labels
+from dpgram.document.original_units import original_columns
 from dpgram.document.terminal import in_lines, one_line
 from dpgram.errors import AnalysisError
 
@@ -143,7 +144,7 @@ class Correlations:
     """Factor of the end away from zero for each column that only just passed, else 1."""
     cautions: tuple[str, ...] = ()
     about_the_middle: tuple[str, ...] = ()
-    """Products and powers among the columns: as they are published, about the middle of public ranges."""
+    """Products and powers that stand for those of columns less the middle of their public range."""
 
     @property
     def hidden(self) -> tuple[str, ...]:
@@ -181,6 +182,7 @@ class Correlations:
         >>> print(release.correlation().pair("age", "charges"))
         correlation of age and charges: 0.319 (95% interval 0.300 to 0.338)
         """
+        left, right = self._called(left), self._called(right)
         for name in (left, right):
             if name not in self.names:
                 raise AnalysisError(f"no column {name!r} here", limit=", ".join(self.names[:20]))
@@ -205,6 +207,11 @@ class Correlations:
             allowance=float(self.allowance[i] * self.allowance[j]),
             cautions=self.cautions,
         )
+
+    def _called(self, name: str) -> str:
+        """A product or power by what it stands for, also where it is asked for as it was declared."""
+        whole = name not in self.names and self.sources.count(name) == 1
+        return self.names[self.sources.index(name)] if whole else name
 
     def strongest(self, count: int = 10, level: float = 0.95) -> tuple[Correlation, ...]:
         """Pairs of different declared columns whose interval excludes zero, the surest to be strong first.
@@ -295,8 +302,7 @@ class Correlations:
         if self.about_the_middle:
             listed = ", ".join(self.about_the_middle[:3]) + (" …" if len(self.about_the_middle) > 3 else "")
             told.append(
-                f"Products and powers ({listed}) are those of columns less the middle of their public range; "
-                "partial_correlation has those of the values themselves."
+                f"Products and powers ({listed}) are those of columns less the middle of their public range."
             )
         return (*told, *(f"Caution: {caution}." for caution in self.cautions))
 
@@ -317,7 +323,7 @@ class Correlations:
 def correlations(
     release: Document | Moments, on: Sequence[str] | None = None, *, kind: Kind = "population"
 ) -> Correlations:
-    """The correlations of all columns (of those named in `on`), with intervals.
+    """The correlations of all columns but products and powers (of those named in `on`), with intervals.
 
     >>> from dpgram.analysis import correlations
     >>> correlations(release, ["age", "charges"]).estimate.round(2)
@@ -335,7 +341,15 @@ def correlations(
     if (moments.rows or 0.0) <= 0.0:
         raise too_noisy()
     places = _places(moments, on)
+    derived = {i for column in schema.columns_derived for i in schema.indices(column.name)}
+    columns = original_columns(schema) if derived else ()
     axes = np.eye(schema.width)[:, places] / moments.weights[places]
+    names = [schema.encoded[i].name for i in places]
+    for k, place in enumerate(places):
+        if place in derived and columns[place].monomial:  # as values, not about the middle of their range
+            names[k], parts = columns[place].name, columns[place].parts
+            axes[:, k] = 0.0
+            axes[list(parts), k] = np.array(list(parts.values())) / columns[place].scale
     found = residuals(moments, constant[:, None], axes)
     squares = np.diagonal(found.sums)
     clear = squares > SIGNAL_TO_NOISE * _noise_of_squares(moments, found)
@@ -355,9 +369,9 @@ def correlations(
     sources = tuple(schema.encoded[i].source for i in places)
     words = Labels(schema)
     return Correlations(
-        names=tuple(schema.encoded[i].name for i in places),
+        names=tuple(names),
         sources=sources,
-        labels=tuple(words[schema.encoded[i].name] for i in places),
+        labels=tuple(words[name] for name in names),
         kind=kind,
         estimate=rho,
         std_error=np.sqrt(variance),
@@ -368,10 +382,7 @@ def correlations(
         allowance=_allowance(squares, _noise_of_squares(moments, found)),
         cautions=correlation_cautions(moments, kind, sources),
         about_the_middle=tuple(
-            name
-            for column in schema.columns_derived
-            for name in column.encoded_names
-            if schema.indices(name)[0] in places
+            name for i, name in zip(places, names, strict=True) if i in derived and not columns[i].monomial
         ),
     )
 
@@ -473,8 +484,9 @@ def _means(moments: Moments, vectors: Matrix) -> Vector:
 def _places(moments: Moments, on: Sequence[str] | None) -> list[int]:
     """Positions of the encoded columns asked for, without the constant."""
     schema = moments.schema
-    names = [column.name for column in schema.columns] if on is None else asked_columns(schema, on)
-    places = [i for name in names for i in schema.indices(name)]
+    names = [column.name for column in schema.columns_read] if on is None else asked_columns(schema, on)
+    columns = original_columns(schema) if schema.columns_derived else ()
+    places = [i for name in names for i in places_of(schema, name, columns)]
     if len(set(places)) < len(places):
         raise AnalysisError("a column is named twice", got=", ".join(names))
     if len(names) < 2:

@@ -96,12 +96,25 @@ class Design:
 
     def positions(self, name: str) -> tuple[int, ...]:
         """Positions of one coefficient, or of all coefficients of a declared column."""
-        found = tuple(i for i, term in enumerate(self.terms) if name in (term.name, term.source))
+        found = tuple(
+            i
+            for i, term in enumerate(self.terms)
+            if name in (term.name, term.source) or name == self.called(term.source)
+        )
         if not found:
             raise AnalysisError(
                 f"no coefficient {name!r} in this regression", limit=", ".join(self.names[:20])
             )
         return found
+
+    def called(self, source: str) -> str:
+        """How answers call a declared column; what is computed from others as its coefficient: `age:bmi`."""
+        column = self.schema.column(source) if source != INTERCEPT else None
+        if column is None or not column.factors:
+            return source
+        if len(column.encoded_names) > 1:
+            return ":".join(column.factors)
+        return next((term.name for term in self.terms if term.source == source), source)
 
     def functions(self) -> Matrix:
         """The terms in original units as functions of the encoded row, one in each column."""
@@ -294,7 +307,7 @@ def _through_origin(
     )
 
 
-def _places(schema: Schema, name: str, columns: Sequence[OriginalColumn]) -> tuple[int, ...]:
+def places_of(schema: Schema, name: str, columns: Sequence[OriginalColumn]) -> tuple[int, ...]:
     """Positions of a column by its declared name, or by that of the product or power it stands for."""
     if not schema.columns_derived:
         return schema.indices(name)
@@ -308,7 +321,7 @@ def _places(schema: Schema, name: str, columns: Sequence[OriginalColumn]) -> tup
 
 
 def _target_position(schema: Schema, target: str, columns: Sequence[OriginalColumn]) -> int:
-    positions = _places(schema, target, columns)
+    positions = places_of(schema, target, columns)
     if len(positions) > 1:
         example = schema.encoded[positions[-1]].name
         raise AnalysisError(
@@ -334,7 +347,7 @@ def _features(
         chosen = list(on)
     found: list[int] = []
     for name in chosen:
-        for i in _places(schema, name, columns):
+        for i in places_of(schema, name, columns):
             if i in found:
                 raise AnalysisError(f"the feature {name!r} is named twice")
             if encoded[i].source == own:

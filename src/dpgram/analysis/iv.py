@@ -23,7 +23,7 @@ import numpy.typing as npt
 from scipy.special import chdtrc, fdtrc
 
 from dpgram.analysis.anderson_rubin import InstrumentTest
-from dpgram.analysis.design import Design, build_design
+from dpgram.analysis.design import Design, build_design, places_of
 from dpgram.analysis.estimand import (
     MOVED_CAUTION,
     MOVED_REFUSAL,
@@ -46,6 +46,7 @@ from dpgram.analysis.quality import SIGNAL_TO_NOISE
 from dpgram.analysis.sampling import degrees_of_freedom
 from dpgram.analysis.trust import noise_cautions, refusal_of, trusted, untrusted_caution
 from dpgram.document.labels import Labels
+from dpgram.document.original_units import original_columns
 from dpgram.errors import AnalysisError
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def iv(
     target: str,
     endogenous: str | Sequence[str],
     instruments: str | Sequence[str],
-    controls: Sequence[str] = (),
+    controls: str | Sequence[str] = (),
     *,
     method: IVMethod = "2sls",
     kind: Kind = "population",
@@ -93,10 +94,10 @@ def iv(
     check_kind(kind)
     if method not in METHODS:
         raise AnalysisError("unknown method", got=repr(method), limit=", ".join(METHODS))
-    inside, outside = _names(endogenous), _names(instruments)
-    structural, reduced = _designs(moments, target, inside, outside, tuple(controls), reference)
+    inside, outside, held = _names(endogenous), _names(instruments), _names(controls)
+    structural, reduced = _designs(moments, target, inside, outside, held, reference)
     model = _Model.of(moments, structural, reduced, inside, outside)
-    return model.solve(target, tuple(controls), method, kind)
+    return model.solve(target, held, method, kind)
 
 
 def _names(given: str | Sequence[str]) -> tuple[str, ...]:
@@ -114,13 +115,15 @@ def _designs(
     """y on endogenous and controls; y on instruments and controls."""
     if not endogenous or not instruments:
         raise AnalysisError("name at least one endogenous column and one instrument")
-    asked = reference or {}
-    own = {moments.schema.encoded[i].source for name in endogenous for i in moments.schema.indices(name)}
-    computed = [
-        column.name
-        for column in moments.schema.columns
-        if column.name in controls and own & set(column.factors)
-    ]
+    asked, schema = reference or {}, moments.schema
+    columns = original_columns(schema)
+
+    def sources(names: tuple[str, ...]) -> set[str]:
+        return {schema.encoded[i].source for name in names for i in places_of(schema, name, columns)}
+
+    own = sources(endogenous)
+    made = {column.name for column in schema.columns_derived if own & set(column.factors)}
+    computed = [name for name in controls if made & sources((name,))]
     if computed:
         raise AnalysisError(
             "a control is computed from an endogenous column, and so is endogenous itself",
@@ -129,16 +132,14 @@ def _designs(
         )
 
     def design(features: tuple[str, ...]) -> Design:
-        schema, used = moments.schema, (*features, *controls)
-        sources = {schema.encoded[i].source for name in used for i in schema.indices(name)}
-        own = {name: level for name, level in asked.items() if name in sources}
+        used = sources((*features, *controls))
+        own = {name: level for name, level in asked.items() if name in used}
         return build_design(moments, target, (*features, *controls), reference=own)
 
     structural, reduced = design(endogenous), design(instruments)
     both = {term.name for term in structural.terms[1:]} & {term.name for term in reduced.terms[1:]}
-    if shared := both - {
-        term.name for term in structural.terms if term.source in controls or term.name in controls
-    }:
+    held = {columns[i].name for name in controls for i in places_of(schema, name, columns)}
+    if shared := both - held:
         raise AnalysisError("a column is both endogenous and an instrument", got=", ".join(sorted(shared)))
     return structural, reduced
 

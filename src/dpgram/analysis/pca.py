@@ -24,10 +24,12 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.analysis.asked import asked_columns
+from dpgram.analysis.design import places_of
 from dpgram.analysis.estimand import difference_cautions, moved_cautions
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.normal_equations import COUNT_TO_NOISE, complement_of, too_noisy
 from dpgram.document.labels import Labels
+from dpgram.document.original_units import original_columns
 from dpgram.document.terminal import in_lines, with_notes
 from dpgram.errors import AnalysisError, shown, whole
 
@@ -160,7 +162,7 @@ def pca(
     *,
     standardise: bool = False,
 ) -> Components:
-    """The `k` leading principal components of the columns `on` (all by default).
+    """The `k` leading principal components of the columns `on` (all but products and powers by default).
 
     `standardise=True` gives every column variance one first (components of the correlation matrix); a column
     whose variance does not stand clear of the noise is then refused.
@@ -247,8 +249,9 @@ def centred_columns(moments: Moments, positions: Sequence[int]) -> tuple[Matrix,
 
 def _positions(moments: Moments, on: Sequence[str] | None) -> tuple[int, ...]:
     schema = moments.schema
-    names = [column.name for column in schema.columns] if on is None else asked_columns(schema, on)
-    found = tuple(dict.fromkeys(i for name in names for i in schema.indices(name)))
+    names = [column.name for column in schema.columns_read] if on is None else asked_columns(schema, on)
+    columns = original_columns(schema) if schema.columns_derived else ()
+    found = tuple(dict.fromkeys(i for name in names for i in places_of(schema, name, columns)))
     if not found:
         raise AnalysisError("no columns are left", remedy="Name at least one column in `on`")
     return found

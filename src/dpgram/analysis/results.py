@@ -211,7 +211,8 @@ class Regression:
         2
         """
         inference = self._told(kind)
-        if isinstance(hypothesis, str) and hypothesis in (term.source for term in self.design.terms):
+        sources = {term.source for term in self.design.terms}
+        if isinstance(hypothesis, str) and hypothesis in sources | set(map(self.design.called, sources)):
             hypothesis = [hypothesis]
         if isinstance(hypothesis, list | tuple) and all(isinstance(text, str) for text in hypothesis):
             hypothesis = [text for asked in hypothesis for text in self._spelt_out(str(asked))]
@@ -222,7 +223,12 @@ class Regression:
 
     def _spelt_out(self, asked: str) -> list[str]:
         """A column's name as one hypothesis for each of its coefficients; other texts as they are."""
-        return [f"`{t.name}` = 0" for t in self.design.terms if asked in (t.source, t.name)] or [asked]
+        named = [
+            term.name
+            for term in self.design.terms
+            if asked in (term.name, term.source) or asked == self.design.called(term.source)
+        ]
+        return [f"`{name}` = 0" for name in named] or [asked]
 
     def wald_test_terms(self, kind: Kind | None = None) -> Mapping[str, WaldTest]:
         """Column → the test that all its coefficients are zero, given the other columns.
@@ -231,7 +237,7 @@ class Regression:
         {'age': True, 'smoker': True}
         """
         sources = dict.fromkeys(term.source for term in self.design.terms if term.source != INTERCEPT)
-        return {name: self.wald_test([name], kind) for name in sources}
+        return {self.design.called(name): self.wald_test([name], kind) for name in sources}
 
     def compare_f_test(self, restricted: Regression, kind: Kind | None = None) -> WaldTest:
         """Whether the smaller regression `restricted` of the same target would do as well.

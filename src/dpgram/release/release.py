@@ -119,6 +119,8 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
     def correlation(self, on: Sequence[str] | None = None, *, kind: Kind = "population") -> Correlations:
         """The correlations of all pairs of columns (of those in `on`), with intervals; NaN where noise hides.
 
+        By default products and powers are left out; those in `on`, `age:bmi` or `age^2`, are of the values.
+
         >>> release.correlation().estimate.round(2)
         array([[ 1.  ,  0.08, -0.08,  0.32],
                [ 0.08,  1.  , -1.  , -0.72],
@@ -253,7 +255,9 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
     def pca(
         self, k: int | None = None, on: Sequence[str] | None = None, *, standardise: bool = False
     ) -> Components:
-        """The `k` leading principal components of the columns `on` (all by default), with their stability.
+        """The `k` leading principal components of the columns `on`, with their stability.
+
+        By default of all columns but products and powers.
 
         >>> release.pca(2).explained.round(2)
         array([0.57, 0.4 ])

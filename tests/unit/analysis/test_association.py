@@ -8,9 +8,10 @@ from tests.unit.analysis.tables import encode, exact_moments, insurance, insuran
 
 from dpgram.analysis.association import correlations, partial_correlation
 from dpgram.analysis.moments import EncodedNoise, Moments
+from dpgram.analysis.pca import pca
 from dpgram.errors import AnalysisError
 from dpgram.noise import EntrywiseLaplace
-from dpgram.schema import Schema, boolean, categorical, numeric, product
+from dpgram.schema import Schema, boolean, categorical, legendre, numeric, product
 
 TABLE = insurance(4000)
 SCHEMA = insurance_schema()
@@ -194,17 +195,33 @@ def test_nothing_is_strong_where_nothing_is_related() -> None:
     assert "every interval includes zero" in str(found)
 
 
-def test_products_about_the_middle_are_called_so() -> None:
+def test_products_and_powers_are_left_out_unless_they_are_named() -> None:
     """Of numbers below the middle of their range the centred product falls where the raw one rises."""
     rng = np.random.default_rng(5)
     table = {"a": rng.uniform(2, 30, 5_000), "b": rng.uniform(2, 30, 5_000)}
-    schema = Schema(numeric("a", 0, 100), numeric("b", 0, 100), product("a", "b"))
+    schema = Schema(numeric("a", 0, 100), numeric("b", 0, 100), product("a", "b"), legendre("a", 2))
     moments = exact_moments(schema, table)
-    found = correlations(moments)
+    assert correlations(moments).names == pca(moments).names == ("a", "b")
     raw = np.corrcoef(table["a"], table["a"] * table["b"])[0, 1]
     centred = np.corrcoef(table["a"], (table["a"] - 50) * (table["b"] - 50))[0, 1]
     assert centred < 0 < raw
-    assert found.pair("a", "a*b").estimate == pytest.approx(centred, rel=1e-6)
-    assert "Products and powers (a*b) are those of columns less the middle" in " ".join(found.notes())
-    assert partial_correlation(moments, "a", "a:b", []).estimate == pytest.approx(raw, rel=1e-6)
-    assert "Products" not in " ".join(correlations(moments, ["a", "b"]).notes())
+    for spelt, power in (("a:b", "a^2"), ("a*b", "a^P2")):  # as it is printed, as it was declared
+        found = correlations(moments, ["a", spelt, power])
+        assert found.names == ("a", "a:b", "a^2")
+        assert found.pair("a", spelt).estimate == pytest.approx(raw, rel=1e-6)
+        assert found.pair("a", power).estimate == pytest.approx(
+            np.corrcoef(table["a"], table["a"] ** 2)[0, 1]
+        )
+        assert "Products" not in " ".join(found.notes())
+        assert pca(moments, 1, ["a", spelt]).names == ("a", "a*b")
+        assert partial_correlation(moments, "a", spelt, []).estimate == pytest.approx(raw, rel=1e-6)
+
+
+def test_what_stands_for_itself_about_the_middle_is_called_so() -> None:
+    """A third power without the second cannot be told as that of the values."""
+    schema = Schema(numeric("a", 0, 100), numeric("b", 0, 100), legendre("a", 3))
+    rng = np.random.default_rng(5)
+    moments = exact_moments(schema, {"a": rng.uniform(2, 30, 5_000), "b": rng.uniform(2, 30, 5_000)})
+    found = correlations(moments, ["b", "a^P3"])
+    assert found.names == ("b", "a^P3")
+    assert "Products and powers (a^P3) are those of columns less the middle" in " ".join(found.notes())

@@ -15,7 +15,7 @@ from dpgram.analysis.iv_results import InstrumentalVariables
 from dpgram.analysis.moments import EncodedNoise, Moments
 from dpgram.errors import AnalysisError
 from dpgram.noise import EntrywiseLaplace
-from dpgram.schema import Schema, boolean, categorical, numeric
+from dpgram.schema import Schema, boolean, categorical, legendre, numeric, product
 
 DIGITS = 1e-6
 METHODS = ("2sls", "liml")
@@ -259,3 +259,20 @@ def test_mistakes_are_told(made: tuple[Schema, dict[str, np.ndarray], pd.DataFra
         iv(exact_moments(*made[:2]), "y", ["x1", "x2"], ["z1"])
     with pytest.raises(AnalysisError, match="must be a probability"):
         iv(moments, "y", "x", "z").conf_int(95)
+
+
+def test_products_and_powers_are_spelt_as_in_regressions() -> None:
+    draw = np.random.default_rng(8)
+    z, c, error = draw.normal(size=(3, 4_000))
+    x = z + 0.3 * c + error
+    table = {"z": z, "c": c, "x": x, "y": 2.0 * x + c**2 - error}
+    schema = Schema(*(numeric(name, -20, 20) for name in table), legendre("c", 2), product("x", "c"))
+    moments = exact_moments(schema, table)
+    found = iv(moments, "y", "x", "z", ["c", "c^2"])
+    assert found.names == ("(intercept)", "x", "c", "c^2")
+    np.testing.assert_allclose(found.estimate, iv(moments, "y", "x", "z", ["c", "c^P2"]).estimate)
+    assert found.params["c^2"] == pytest.approx(1.0, abs=0.1)
+    assert iv(moments, "y", "x", "z", "c").names == ("(intercept)", "x", "c")
+    for spelt in ("x:c", "x*c"):
+        with pytest.raises(AnalysisError, match="computed from an endogenous column"):
+            iv(moments, "y", "x", "z", ["c", spelt])

@@ -206,7 +206,7 @@ def test_all_iterations_are_charged_as_what_they_draw(book: Ledger) -> None:
 )
 def test_one_warning_of_a_delta_above_one_in_the_rows(model) -> None:
     """Only where the number of rows is public, and once however many stages there are."""
-    x = np.zeros((10_001, 1))
+    x = np.resize([-0.5, 0.5], (10_001, 1))
     with pytest.warns(DpgramWarning, match="more than one in 10001 rows") as caught:
         model.set_params(entropy=SeededEntropy(1)).fit(x, np.zeros(10_001))
     assert len(caught) == 1

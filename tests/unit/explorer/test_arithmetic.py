@@ -47,9 +47,11 @@ const asked = {
     return { ...fit, values, ...told, fitCautions: fit.cautions };
   },
   correlation({ kind, level }) {
-    const all = moments.columns.map((_, position) => position);
-    const cautions = dpgram.covariance.associationCautions(moments, "correlations", all, kind);
-    return { ...dpgram.covariance.correlation(moments, kind, level), cautions };
+    const read = dpgram.design.readColumns(moments).map(({ position }) => position);
+    const cautions = dpgram.covariance.associationCautions(moments, "correlations", read, kind);
+    const { estimate, low, high } = dpgram.covariance.correlation(moments, kind, level);
+    const part = (all) => read.map((i) => read.map((j) => all[i - 1][j - 1]));
+    return { estimate: part(estimate), low: part(low), high: part(high), cautions };
   },
   components({ on, standardise }) {
     const positions = on.flatMap((name) => moments.declared.find((column) => column.name === name).positions);

@@ -11,6 +11,12 @@ function possibleTargets(moments) {
     .filter((column) => column.kind !== "constant");
 }
 
+// What is read from the table, without products and powers of it.
+function readColumns(moments) {
+  const derived = new Set(moments.declared.filter((column) => column.factors.length).map((column) => column.name));
+  return possibleTargets(moments).filter(({ source }) => !derived.has(source));
+}
+
 // Declared columns that may explain the target: all but itself. `byDefault` leaves out what is made from it.
 function possibleFeatures(moments, target) {
   const own = moments.columns[target].source;
@@ -180,13 +186,22 @@ function throughOrigin(moments, target, terms, members) {
   };
 }
 
-// Declared column → places of its terms.
+// How answers call a declared column; what is computed from others as its coefficient: age:bmi.
+function calledAs(moments, source) {
+  const column = moments.declared.find(({ name }) => name === source);
+  if (!column?.factors.length) return source;
+  if (column.positions.length > 1) return column.factors.join(":");
+  const own = moments.columns[column.positions[0]];
+  return own.monomial.length ? own.original_name : source;
+}
+
+// What answers call each declared column → places of its terms.
 function placesByColumn(moments, design) {
   const found = new Map();
   design.terms.forEach(({ position }, k) => {
     if (design.intercept && position === 0) return;
-    const { source } = moments.columns[position];
-    found.set(source, [...(found.get(source) ?? []), k]);
+    const name = calledAs(moments, moments.columns[position].source);
+    found.set(name, [...(found.get(name) ?? []), k]);
   });
   return found;
 }
@@ -199,4 +214,4 @@ function span(moments, term) {
   return names.every((name) => kindOf(name) === "level") ? 1 : 2 * column.scale;
 }
 
-export { INTERCEPT, possibleTargets, possibleFeatures, buildDesign, placesByColumn, span };
+export { INTERCEPT, possibleTargets, readColumns, possibleFeatures, calledAs, buildDesign, placesByColumn, span };

@@ -4,7 +4,7 @@ import {
   spectral, orthonormal, triangleInverse,
 } from "./algebra.js";
 import { Refusal } from "./moments.js";
-import { buildDesign, placesByColumn } from "./design.js";
+import { buildDesign, calledAs, placesByColumn } from "./design.js";
 import { upperTail, upperQuantile, fTail, fQuantile } from "./distributions.js";
 import {
   solve, refusalOf, isTrusted, cautionsOf, untrustedCaution, movedColumns, NO_DEGREES, general,
@@ -46,7 +46,7 @@ function instrumental(moments, question) {
 
 function placesOf(moments, design, names) {
   const places = placesByColumn(moments, design);
-  return names.flatMap((name) => places.get(name) ?? []);
+  return names.flatMap((name) => places.get(calledAs(moments, name)) ?? []);
 }
 
 function degreesFor(moments, kind, parameters) {

@@ -1,13 +1,13 @@
 // Correlations and principal components.
 import { Refusal } from "../arithmetic/moments.js";
-import { possibleTargets } from "../arithmetic/design.js";
+import { readColumns } from "../arithmetic/design.js";
 import { associationCautions, components, correlation } from "../arithmetic/covariance.js";
 import * as charts from "./charts.js";
 import { at, element, fillTable, nameElement, notices, number, numberCell, options, percent, shortened } from "./elements.js";
 
-// Positions of all encoded columns, or of the target and the features.
+// Positions of all encoded columns, or of the target and the features; never of products and powers.
 function positions({ moments, state }) {
-  const all = possibleTargets(moments).map((column) => column.position);
+  const all = readColumns(moments).map((column) => column.position);
   if (state.part === "all") return all;
   const sources = new Set([moments.columns[state.target].source, ...state.chosen]);
   return all.filter((position) => sources.has(moments.columns[position].source));
@@ -49,10 +49,11 @@ function showCorrelations(session) {
 
 // Any two columns, with their interval.
 function showPair({ moments, state }, whole) {
-  const columns = moments.columns.map((column, position) => ({ ...column, position })).filter((column) => column.kind !== "constant");
+  const columns = readColumns(moments);
   const names = columns.map((column) => [column.name, column.name]);
-  const left = state.pair[0] ?? columns[0].name;
-  const right = state.pair[1] ?? columns.find((column) => column.source !== columns[0].source)?.name ?? columns.at(-1).name;
+  const asked = state.pair.filter((name) => columns.some((column) => column.name === name));
+  const left = asked[0] ?? columns[0].name;
+  const right = asked[1] ?? columns.find((column) => column.source !== columns[0].source)?.name ?? columns.at(-1).name;
   options("pair-left", names, left);
   options("pair-right", names, right);
   const [i, j] = [left, right].map((name) => columns.find((column) => column.name === name).position - 1);
