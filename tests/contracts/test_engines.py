@@ -178,6 +178,16 @@ def test_spark_row_groups(spark: Any, tmp_path: Path) -> None:
     assert engine.add_up(paths, contract_pass("units")) == local.add_up(table, contract_pass("units"))
 
 
+def test_spark_reads_no_earlier_versions_of_a_table(spark: Any, tmp_path: Path) -> None:
+    write([contract_table(30)], tmp_path)
+    frame = spark.read.parquet(str(tmp_path))
+    SparkEngine().add_up(frame, contract_pass("rows"))
+    (tmp_path / "_delta_log").mkdir()
+    for engine, data in ((SparkEngine(), frame), (SparkEngine(session=spark), tmp_path)):
+        with pytest.raises(SourceError, match="the folder of a Delta table"):
+            engine.add_up(data, contract_pass("rows"))
+
+
 @pytest.mark.full
 class TestSparkRowGroups(_OnSpark, EngineContract):
     def place(self, parts: Sequence[pa.Table], folder: Path) -> Any:

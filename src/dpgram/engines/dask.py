@@ -88,11 +88,17 @@ def _parts(data: Any, work: Pass) -> list[tuple[Any, int | None, Any]]:
     if is_collection(data):
         from dpgram.sources.base import Request
         from dpgram.sources.files import files_named, refuse_same_path
+        from dpgram.sources.lakehouse import local_path, refuse_lakehouse
 
         request = Request(columns=work.columns, kinds={}, batch_rows=1)
         request.check([name for name in data.columns if isinstance(name, str)], "the Dask frame")
         for step in _parquet_files(data):
-            refuse_same_path(files_named(step.operand("path")))
+            given = step.operand("path")
+            places = [
+                local_path(str(path)) for path in (given if isinstance(given, list | tuple) else [given])
+            ]
+            refuse_same_path(files_named(places))
+            refuse_lakehouse([*places, *files_named(places)])
         if work.rules.unit is not None:
             _refuse_ids_with_gaps(data, work.rules.unit)
         return [(None, None, part) for part in data[list(work.columns)].to_delayed()]

@@ -8,10 +8,13 @@ lost; a task depends on its partition alone, so what it repeats gives the same b
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import redirect_stdout, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
+from io import StringIO
 from typing import TYPE_CHECKING, Any, ClassVar, Final, final
 
 from dpgram.engines.passes import Bucket, Failed, Outcome, Pass, Sums, merge, numbered, sums_or_raise
@@ -62,6 +65,7 @@ class SparkEngine:
             from dpgram.sources.base import Request
 
             Request(columns=work.columns, kinds={}, batch_rows=1).check(data.columns, "the Spark frame")
+            _refuse_lakehouse(data)
             rows, read, tasks = data.select(*map(_quoted, work.columns)), _frame_batches, None
         else:
             pieces = _pieces(data, work)
@@ -98,6 +102,21 @@ def is_frame(data: object) -> bool:
     """Whether this is a DataFrame of Spark's, classic or Connect; loads nothing to find out."""
     kinds = (getattr(sys.modules.get(module), "DataFrame", None) for module in _FRAMES)
     return any(isinstance(kind, type) and isinstance(data, kind) for kind in kinds)
+
+
+def _refuse_lakehouse(data: Any) -> None:
+    """Refuse files of a Delta, Iceberg or Hudi table that Spark reads as mere files, on this machine."""
+    from pyspark.errors import PySparkException
+
+    from dpgram.sources.lakehouse import local_path, refuse_lakehouse
+
+    # A frame that cannot be planned fails when it is read, with a message of ours.
+    with suppress(PySparkException):
+        with redirect_stdout(StringIO()) as plan:
+            data.explain()
+        # The readers of those formats have names of their own for what lists the files.
+        if re.search(r"\b(Pruned)?(InMemory|Catalog)FileIndex\b", plan.getvalue()):
+            refuse_lakehouse(local_path(path) for path in data.inputFiles() if path.startswith("file:"))
 
 
 def _quoted(name: str) -> str:

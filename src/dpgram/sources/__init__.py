@@ -34,6 +34,7 @@ from dpgram.sources import (
 )
 from dpgram.sources._mistakes import refuse_mistaken
 from dpgram.sources.base import DeclaredKind, Partition, Request, SendablePieces, Source, loaded
+from dpgram.sources.lakehouse import refuse_lakehouse
 
 __all__ = [
     "DeclaredKind",
@@ -143,14 +144,21 @@ def _is(*kinds: type) -> Callable[[object], bool]:
 def _open_files(data: str | Path | list[Any], request: Request) -> Source:
     if remote.is_remote(data):
         return parquet.parquet_source(remote.find_remote(cast("Any", data)), request, "remote Parquet files")
-    paths, found, label = files.find_files(data)
+    paths, found, label = _found_files(data)
     return _FILES[found].open(paths, request, label)
+
+
+def _found_files(data: str | Path | list[Any]) -> tuple[list[Path], files.Format, str]:
+    paths, found, label = files.find_files(data)
+    if found == "parquet":
+        refuse_lakehouse(paths)
+    return paths, found, label
 
 
 def _file_types(data: str | Path | list[Any], layout: FileLayout) -> dict[str, str]:
     if remote.is_remote(data):
         return parquet.parquet_types(remote.find_remote(cast("Any", data))[0])
-    paths, found, _ = files.find_files(data)
+    paths, found, _ = _found_files(data)
     return _FILES[found].types(paths[0], layout)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -12,7 +11,9 @@ import pyarrow as pa
 from dpgram.errors import SourceError
 from dpgram.sources._arrow import StreamSource, unreadable_stream
 from dpgram.sources.base import Request, Source, attempt
+from dpgram.sources.datasets import refuse_files
 from dpgram.sources.files import refuse_same_path
+from dpgram.sources.lakehouse import local_path, refuse_lakehouse
 from dpgram.sources.memory import polars_batch, polars_types
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 GUESSED: Final = ("Csv SCAN", "NDJson SCAN")
 """How lines of a plan begin that read files without types: Polars guesses these from the first rows."""
+TABLE_FORMATS: Final = "PythonDataset SCAN"
+"""How the line of a scan begins that reads a Delta or Iceberg table by the notes of that table."""
 
 
 def polars_query_source(data: pl.LazyFrame, request: Request) -> Source:
@@ -29,9 +32,11 @@ def polars_query_source(data: pl.LazyFrame, request: Request) -> Source:
     explain = unreadable_stream("the Polars query")
     names = attempt(lambda: data.collect_schema().names(), failures, explain)
     request.check(names, "the Polars query")
-    _refuse_guessed_types(attempt(lambda: data.explain(optimized=False), failures, explain))
-    for paths in attempt(lambda: _scanned_paths(data), failures, explain):
-        refuse_same_path(map(Path, paths))
+    plan = attempt(lambda: data.explain(optimized=False), failures, explain)
+    _refuse_guessed_types(plan)
+    # Polars waits for ever if it is asked for the nodes of a plan with a table of Delta or Iceberg.
+    if not any(line.strip().startswith(TABLE_FORMATS) for line in plan.splitlines()):
+        attempt(lambda: _refuse_files(data), failures, explain)
     return StreamSource(
         request=request,
         label="a Polars query",
@@ -53,21 +58,30 @@ def _refuse_guessed_types(plan: str) -> None:
             )
 
 
-def _scanned_paths(data: pl.LazyFrame) -> list[list[str]]:
-    """For each scan the files that it reads, where Polars tells them: of Parquet files it does.
+def _refuse_files(data: pl.LazyFrame) -> None:
+    """Refuse a scan of one file twice, or of earlier versions of rows, where Polars tells what it reads.
 
-    Several scans may read one file, as a join of a table with its own groups does.
+    It tells the paths of Parquet files and the datasets of Arrow's. Several scans may read one file, as a
+    join of a table with its own groups does.
     """
+    import pyarrow.dataset as ds
+
     # The text of a plan names two files at most.
     plan = data._ldf.visit()  # noqa: SLF001
-    found, nodes = [], [plan.get_node()]
+    nodes = [plan.get_node()]
     while nodes:
         plan.set_node(nodes.pop())
         nodes += plan.get_inputs()
         # Raised for steps that Polars does not show.
         with contextlib.suppress(NotImplementedError):
-            found.append(getattr(plan.view_current_node(), "paths", []))
-    return found
+            node = plan.view_current_node()
+            paths = list(map(local_path, getattr(node, "paths", [])))
+            refuse_same_path(paths)
+            refuse_lakehouse(paths)
+            scan = node.options[0] if type(node).__name__ == "PythonScan" else None
+            for given in getattr(scan, "args", ()):
+                if isinstance(given, ds.FileSystemDataset | ds.UnionDataset):
+                    refuse_files(given)
 
 
 def polars_query_types(data: pl.LazyFrame) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +13,8 @@ from typing import Any, Final
 from dpgram.errors import MissingExtra, SourceError
 from dpgram.sources import _arrow as arrow
 from dpgram.sources.base import Batches, Request, Source, at_least_one_batch, attempt, type_names
-from dpgram.sources.files import SUFFIXES, shown_path
+from dpgram.sources.files import SUFFIXES, files_named, shown_path
+from dpgram.sources.lakehouse import local_path, refuse_lakehouse
 
 IN_MEMORY = ":memory:"
 WIDE_INTEGERS = ("HUGEINT", "UHUGEINT")
@@ -22,6 +24,15 @@ TYPED_READERS: Final = frozenset(
 )
 """Functions of DuckDB that find types beside the rows, or read none. Those of CSV and JSON files and pandas
 objects it guesses from the values, and values of SQLite need not have the declared ones."""
+
+
+PARQUET_READERS: Final = frozenset({"PARQUET_SCAN", "READ_PARQUET"})
+TABLE_READER: Final = re.compile(r"(?i)\b(delta|iceberg|ducklake)_scan\s*\([^)]*\)")
+"""In a query, what reads a table by the notes of its folder."""
+DEFINITIONS: Final = (
+    "SELECT view_name, sql FROM duckdb_views() WHERE NOT internal UNION ALL SELECT function_name, "
+    "macro_definition FROM duckdb_functions() WHERE NOT internal AND macro_definition IS NOT NULL"
+)
 
 
 def relation_source(data: Any, request: Request) -> Source:
@@ -85,7 +96,10 @@ def _read(relation: Any, request: Request) -> Batches:
 
 def _refuse_guessed_types(relation: Any) -> None:
     """One row could decide how all others are read: whether 01/02 is in January, whether 07 is 7."""
-    for function in _functions(json.loads(relation.explain(format="json"))):
+    functions = set(_functions(json.loads(relation.explain(format="json"))))
+    if functions & PARQUET_READERS:
+        refuse_lakehouse(_paths(relation))
+    for function in sorted(functions):
         if function not in TYPED_READERS:
             raise SourceError(
                 "the query reads what has no types, so that DuckDB guesses them from the rows",
@@ -93,6 +107,21 @@ def _refuse_guessed_types(relation: Any) -> None:
                 limit="tables, views of tables, Parquet files and Arrow data",
                 remedy="Give the file or frame itself to dpgram, or make it a table with declared types.",
             )
+
+
+def _paths(relation: Any) -> list[Path]:
+    """The files that the query names, and the views and macros in it, as far as their texts tell."""
+    definitions = relation.query("dpgram_definitions", DEFINITIONS).fetchall()
+    texts = [relation.sql_query()]
+    for text in texts:  # grows by what each names
+        texts += [made for name, made in definitions if name in text and made not in texts]
+    quoted = [
+        found.replace(mark * 2, mark)
+        for text in texts
+        for mark in ("'", '"')
+        for found in re.findall(f"{mark}((?:[^{mark}]|{mark}{mark})*){mark}", TABLE_READER.sub("", text))
+    ]
+    return files_named([local_path(path) for path in quoted])
 
 
 def _functions(plan: list[dict[str, Any]]) -> Iterator[str]:

@@ -7,7 +7,6 @@ two ids one (16777216 and 16777217 as float32), and one cell that it cannot make
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator
 from functools import partial
 from itertools import accumulate
 from pathlib import PurePosixPath
@@ -32,7 +31,7 @@ from dpgram.sources.base import (
 from dpgram.sources.files import refuse_same_file, shown_path
 from dpgram.sources.parquet import refuse_int96
 from dpgram.sources.plain_columns import is_text, plain_columns
-from dpgram.sources.remote import RemoteFile
+from dpgram.sources.remote import RemoteFile, refuse_lakehouse_files
 
 WHERE = "the Arrow dataset"
 TYPED_FORMATS = ("ParquetFileFormat", "IpcFileFormat", "OrcFileFormat")
@@ -47,12 +46,11 @@ def dataset_source(data: Any, request: Request) -> Source:
     start, shared = partial(_scanned, data, request), False
     # Tables in memory have the types of their dataset, and so have datasets of other libraries.
     if isinstance(data, ds.FileSystemDataset | ds.UnionDataset):
-        # A filter is no part of what a union keeps of its members: so the files below it are seen.
-        fragments = list(ds.UnionDataset(data.schema, [data]).get_fragments())
+        fragments = _fragments(data)
+        attempt(lambda: refuse_files(data), FAILURES, unreadable_stream(WHERE))
         for fragment in fragments:
             _refuse_guessed_types(fragment, data.schema, request)
             attempt(partial(_refuse_moments, fragment, request), FAILURES, unreadable_stream(WHERE))
-        attempt(lambda: refuse_same_file(_parts_of_files(fragments)), FAILURES, unreadable_stream(WHERE))
         if _is_filtered(data):
             attempt(partial(_refuse_casts, fragments, data.schema), FAILURES, unreadable_stream(WHERE))
         else:
@@ -76,15 +74,28 @@ def _is_filtered(data: Any) -> bool:
     return False
 
 
-def _parts_of_files(fragments: list[Any]) -> Iterator[tuple[Hashable, str]]:
-    """The files that Arrow reads, Parquet by row groups: a dataset may have those of one file one by one."""
-    for fragment in fragments:
-        # Tables in memory and files in buffers have no path.
-        if getattr(fragment, "filesystem", None) is None:
-            continue
-        identity = RemoteFile(path=fragment.path, filesystem=fragment.filesystem).identity
-        for group in getattr(fragment, "row_groups", None) or [None]:
-            yield (identity, group and group.id), shown_path(PurePosixPath(fragment.path))
+def _fragments(data: Any) -> list[Any]:
+    """A filter is no part of what a union keeps of its members: so the files below it are seen."""
+    import pyarrow.dataset as ds
+
+    return list(ds.UnionDataset(data.schema, [data]).get_fragments())
+
+
+def refuse_files(data: Any) -> None:
+    """Refuse a dataset whose files count rows several times: one file twice, or earlier versions of rows."""
+    # Tables in memory and files in buffers have no path.
+    files = [
+        (RemoteFile(path=fragment.path, filesystem=fragment.filesystem), fragment)
+        for fragment in _fragments(data)
+        if getattr(fragment, "filesystem", None) is not None
+    ]
+    refuse_lakehouse_files(file for file, _ in files)
+    # Parquet by row groups: a dataset may have those of one file one by one.
+    refuse_same_file(
+        ((file.identity, group and group.id), shown_path(PurePosixPath(file.path)))
+        for file, fragment in files
+        for group in getattr(fragment, "row_groups", None) or [None]
+    )
 
 
 def _one_by_one(fragments: list[Any], schema: pa.Schema, request: Request) -> Batches:

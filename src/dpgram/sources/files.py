@@ -6,7 +6,7 @@ import contextlib
 import glob
 import itertools
 import os
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from pathlib import Path, PurePath
 from typing import Any, Literal
 
@@ -106,10 +106,10 @@ def _other_form(path: Path) -> str:
     return "Convert it to Parquet, or read it by DuckDB or Polars and give the result."
 
 
-def files_named(data: str | Path | list[str]) -> list[Path]:
+def files_named(data: str | Path | Sequence[str | Path]) -> list[Path]:
     """The files that are there of those that `data` means; none for what is no file."""
     found: list[Path] = []
-    for item in data if isinstance(data, list) else [data]:
+    for item in [data] if isinstance(data, str | Path) else data:
         with contextlib.suppress(SourceError):
             found += _expand(item)
     return found

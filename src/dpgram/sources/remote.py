@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from glob import has_magic
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path, PurePosixPath
 from typing import Any, final
 
@@ -15,6 +17,7 @@ import pyarrow.fs as pafs
 from dpgram.errors import MissingExtra, SourceError
 from dpgram.sources.base import attempt
 from dpgram.sources.files import file_identity, refuse_same_file, shown_path
+from dpgram.sources.lakehouse import refuse_lakehouse, refuse_remote_lakehouse
 
 FAILURES = (pa.ArrowException, OSError, ValueError, ImportError)
 SUFFIXES = (".parquet", ".parq", ".pq")
@@ -36,12 +39,18 @@ class RemoteFile:
     @property
     def identity(self) -> Hashable:
         """Equal for the same file; of this machine's files also under another name."""
-        system, path = self.filesystem, self.path
-        while isinstance(system, pafs.SubTreeFileSystem):
-            system, path = system.base_fs, system.base_path + path
+        system, path = self.whole
         if isinstance(system, pafs.LocalFileSystem):
             return file_identity(Path(path))
         return system.type_name, path
+
+    @property
+    def whole(self) -> tuple[Any, str]:
+        """The file system that is no part of another one, and the path there."""
+        system, path = self.filesystem, self.path
+        while isinstance(system, pafs.SubTreeFileSystem):
+            system, path = system.base_fs, system.base_path + path
+        return system, path
 
     def unreadable(self, failure: BaseException) -> SourceError:
         """An error for a file that cannot be read, without the reader's own words: they may quote a value."""
@@ -66,7 +75,18 @@ def find_remote(data: str | list[str]) -> list[RemoteFile]:
     """The Parquet files that the addresses mean, in a fixed order."""
     found = [file for address in ([data] if isinstance(data, str) else data) for file in _found(address)]
     refuse_same_file((file.identity, shown_path(PurePosixPath(file.path))) for file in found)
+    refuse_lakehouse_files(found)
     return found
+
+
+def refuse_lakehouse_files(files: Iterable[RemoteFile]) -> None:
+    """Refuse files of a table that keeps earlier versions of its rows."""
+    for system, found in groupby((file.whole for file in files), key=itemgetter(0)):
+        paths = {path for _, path in found}
+        if isinstance(system, pafs.LocalFileSystem):
+            refuse_lakehouse(map(Path, paths))
+        else:
+            refuse_remote_lakehouse(paths, system)
 
 
 def _found(data: str) -> list[RemoteFile]:
