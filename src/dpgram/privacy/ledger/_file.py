@@ -82,11 +82,27 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 @final
+class Closing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What was left of a charge when it was done with: nothing is drawn under its receipt any more."""
+
+    closes: Hexadecimal
+    """The receipt of the charge. First of all fields: by it a closing is told from a charge."""
+    charge: int
+    """The entry of the charge."""
+    entry: int
+    time: str
+    amount: Units
+    """What is given back, at most what was charged."""
+    delta: Units
+    salt: Hexadecimal
+
+
+@final
 @dataclass(frozen=True, slots=True)
 class Link:
     """A record and the head of the chain right after it."""
 
-    record: Record
+    record: Record | Closing
     head: str
 
 
@@ -115,11 +131,12 @@ class Tip:
 
     def after(self, link: Link) -> Tip:
         record = link.record
+        sign = -1 if isinstance(record, Closing) else 1
         return Tip(
             self.entries + 1,
             link.head,
-            self.units + int(record.amount),
-            self.delta_units + int(record.delta),
+            self.units + sign * int(record.amount),
+            self.delta_units + sign * int(record.delta),
         )
 
 
@@ -202,8 +219,26 @@ class Writing:
 
     connection: sqlite3.Connection
     tip: Tip
+    path: Path
 
-    def append(self, record: Record) -> Link:
+    def charged(self, receipt_id: str) -> Link | None:
+        """The charge with this receipt."""
+        return self._holding(f'"receipt_id":"{receipt_id}"')
+
+    def closing(self, receipt_id: str) -> Link | None:
+        """What closed it."""
+        return self._holding(f'"closes":"{receipt_id}"')
+
+    def _holding(self, field: str) -> Link | None:
+        """The first entry with this field: within a text, quotation marks would be escaped."""
+        found = query(
+            self.connection,
+            "SELECT record, head FROM entries WHERE instr(record, ?) > 0 ORDER BY number LIMIT 1",
+            (field,),
+        )
+        return Link(_record(_text(found[0][0], self.path), self.path), found[0][1]) if found else None
+
+    def append(self, record: Record | Closing) -> Link:
         """Add one record. It is durable once the transaction has ended, not before."""
         text = _encode(record)
         link = Link(record, _next_head(self.tip.head, text))
@@ -220,7 +255,7 @@ def writing(path: Path, terms: LedgerTerms, known: Tip, *, timeout: float) -> It
         _check_kind(connection, path)
         _check_terms(connection, path, terms)
         _, tip = _follow(connection, path, known)
-        yield Writing(connection, tip)
+        yield Writing(connection, tip, path)
     if identity(path) != before:
         raise LedgerError(
             "the ledger file was replaced while it was being charged",
@@ -229,10 +264,10 @@ def writing(path: Path, terms: LedgerTerms, known: Tip, *, timeout: float) -> It
         )
 
 
-_Struct = TypeVar("_Struct", LedgerTerms, Record)
+_Struct = TypeVar("_Struct", LedgerTerms, Record, Closing)
 
 
-def _encode(struct: LedgerTerms | Record) -> str:
+def _encode(struct: LedgerTerms | Record | Closing) -> str:
     return msgspec.json.encode(struct).decode("utf-8")
 
 
@@ -245,6 +280,12 @@ def _decode(kind: type[_Struct], text: str, path: Path) -> _Struct:
             got=error,
             remedy="It was altered, or written by a newer dpgram: update dpgram before charging it",
         ) from error
+
+
+def _record(text: str, path: Path) -> Record | Closing:
+    if text.startswith('{"closes":'):
+        return _decode(Closing, text, path)
+    return _decode(Record, text, path)
 
 
 def _text(cell: object, path: Path) -> str:
@@ -298,19 +339,40 @@ def _follow(connection: sqlite3.Connection, path: Path, known: Tip) -> tuple[tup
             )
         rows = rows[1:]
     links: list[Link] = []
+    closed: set[str] = set()
     tip = known
     for number, cell, head in rows:
         text = _text(cell, path)
         if number != tip.entries + 1 or head != _next_head(tip.head, text):
             raise _altered(path, f"the chain breaks at entry {tip.entries + 1}")
-        record = _decode(Record, text, path)
+        record = _record(text, path)
         if record.entry != number:
             raise _altered(path, f"entry {number} calls itself {record.entry}")
+        if isinstance(record, Closing):
+            _check_closing(connection, path, record, closed)
         links.append(Link(record, head))
         tip = tip.after(links[-1])
     if stored != [(tip.entries, tip.head)]:
         raise _altered(path, f"{tip.entries} entries are not what was written last: some were cut off")
     return tuple(links), tip
+
+
+def _check_closing(connection: sqlite3.Connection, path: Path, closing: Closing, closed: set[str]) -> None:
+    """Only a charge that stands before it is closed, once, and gives back at most what it took.
+
+    Proof: proofs/filters.md#filters-back.
+    """
+    rows = query(connection, "SELECT record FROM entries WHERE number = ?", (closing.charge,))
+    charge = _record(_text(rows[0][0], path), path) if rows and closing.charge < closing.entry else None
+    if (
+        not isinstance(charge, Record)
+        or charge.receipt_id != closing.closes
+        or closing.closes in closed
+        or int(closing.amount) > int(charge.amount)
+        or int(closing.delta) > int(charge.delta)
+    ):
+        raise _altered(path, f"entry {closing.entry} gives back what was not charged")
+    closed.add(closing.closes)
 
 
 def _check_kind(connection: sqlite3.Connection, path: Path) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias, final
 
 from dpgram.errors import LedgerError
-from dpgram.privacy.ledger._file import LedgerTerms, Link
+from dpgram.privacy.ledger._file import LedgerTerms, Link, Record
 from dpgram.privacy.receipt import Receipt
 
 
@@ -42,8 +42,9 @@ class Verification:
 
     releases: int
     entries: int
+    """Charges in the ledger."""
     unclaimed: tuple[int, ...]
-    """Entries that none of the given releases carries: spent, but not shown here."""
+    """Entries of charges that none of the given releases carries: spent, but not shown here."""
 
 
 def verification(
@@ -60,8 +61,9 @@ def verification(
             remedy="Treat the budget as overspent until every one of these is explained",
         )
     claimed = {receipt.entry for proof in named.values() for receipt in _receipts(proof)}
-    unclaimed = tuple(link.record.entry for link in links if link.record.entry not in claimed)
-    return Verification(releases=len(named), entries=len(links), unclaimed=unclaimed)
+    charges = [link.record.entry for link in links if isinstance(link.record, Record)]
+    unclaimed = tuple(entry for entry in charges if entry not in claimed)
+    return Verification(releases=len(named), entries=len(charges), unclaimed=unclaimed)
 
 
 def _problems(
@@ -101,8 +103,12 @@ def _mismatch(terms: LedgerTerms, links: tuple[Link, ...], receipt: Receipt) -> 
             f"is entry {receipt.entry}, but the ledger ends at {len(links)}: entries were cut off, or an "
             "older copy was put back"
         )
-    link = links[receipt.entry - 1]
-    same = link.record.receipt_id == receipt.receipt_id and link.record.event == receipt.event
+    link, record = links[receipt.entry - 1], links[receipt.entry - 1].record
+    same = (
+        isinstance(record, Record)
+        and record.receipt_id == receipt.receipt_id
+        and record.event == receipt.event
+    )
     if link.head != receipt.head or not same or terms.name != receipt.ledger_name:
         return (
             f"is entry {receipt.entry}, but the ledger holds another charge there: it was edited, or an "

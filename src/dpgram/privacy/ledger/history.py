@@ -23,7 +23,7 @@ class HistoryLine:
     guarantee: str
     """What it promises by itself, such as "ε = 0.8725 at δ = 1e-05"."""
     cost: float
-    """In the ledger's currency, whose sign is `sign`."""
+    """In the ledger's currency, whose sign is `sign`, less what was given back."""
     sign: str
     share: float
     """The part of the whole budget it took, 0 to 1."""
@@ -47,7 +47,7 @@ def ledger_history(ledger: Ledger) -> tuple[HistoryLine, ...]:
     """Every charge of `ledger` as a line, oldest first."""
     spent, lines = Fraction(0), []
     for entry in ledger.history():
-        spent += entry.amount
+        spent += entry.cost
         lines.append(_line(ledger, entry, spent))
     return tuple(lines)
 
@@ -58,9 +58,9 @@ def _line(ledger: Ledger, entry: Entry, spent: Fraction) -> HistoryLine:
         time=entry.time,
         release=describe(entry.event),
         guarantee=_guarantee(ledger, entry),
-        cost=float(entry.amount),
+        cost=float(entry.cost),
         sign=CURRENCIES[ledger.currency],
-        share=float(entry.amount / ledger.total),
+        share=float(entry.cost / ledger.total),
         left=float(ledger.total - spent),
         note=entry.note,
     )

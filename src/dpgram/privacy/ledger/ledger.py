@@ -56,20 +56,30 @@ _LONGEST_TEXT: Final = 1000
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One charge of the history."""
+    """One charge of the history, and what came back of it."""
 
     number: int
     time: str
     """When it was charged, in UTC."""
     event: Event
     amount: Fraction
-    """In the ledger's currency."""
+    """What was charged, in the ledger's currency."""
     delta: Fraction
-    """Out of the reserve."""
+    """What was charged of the reserve."""
     note: str
     receipt_id: str
     head: str
     """The head of the chain right after it."""
+    closed: bool = False
+    """Whether the publication that it paid for is over: nothing more is drawn under its receipt."""
+    given_back: Fraction = Fraction(0)
+    """What was reserved and not used, in the ledger's currency."""
+    delta_given_back: Fraction = Fraction(0)
+
+    @property
+    def cost(self) -> Fraction:
+        """What it takes of the ledger for good, or until it is closed."""
+        return self.amount - self.given_back
 
 
 @final
@@ -196,12 +206,12 @@ class Ledger:
 
     @property
     def spent(self) -> Fraction:
-        """What has been charged so far, by anybody."""
+        """What has been charged so far, by anybody, less what was given back."""
         return self._read()[1].amount
 
     @property
     def entries(self) -> int:
-        """How many charges this object has seen so far, without looking again."""
+        """How many entries this object has seen so far, without looking again: charges and closings."""
         with self._lock:
             return self._tip.entries
 
@@ -213,15 +223,14 @@ class Ledger:
         """
         links, tip = self._read()
         balance = self._balance(tip)
-        found = self._left(balance)
-        if not links:
+        found, history = self._left(balance), _history(links)
+        if not history:
             return found
-        last = _last_release([link.record for link in links])
+        last = _last_release(history)
         cost = Price(
-            sum((ledger_file.from_units(part.amount) for part in last), Fraction(0)),
-            sum((ledger_file.from_units(part.delta) for part in last), Fraction(0)),
+            sum((part.amount for part in last), Fraction(0)), sum((part.delta for part in last), Fraction(0))
         )
-        like = found.like if len(last) == 1 else "the last release"
+        like = "the last release" if len(last) > 1 or last[0].closed else found.like
         return replace(found, more=_times(cost, balance), like=like)
 
     def left_after(self, receipts: Sequence[Receipt]) -> Left:
@@ -240,25 +249,15 @@ class Ledger:
         return replace(self._left(balance), more=_times(whole, balance), like="this one")
 
     def history(self) -> tuple[Entry, ...]:
-        """Every charge, oldest first; that of an adaptive release comes in two parts.
+        """Every charge, oldest first, with what was given back of it.
 
-        >>> release = dg.publish(table, schema, epsilon=1, delta=1e-6, ledger=ledger, note="first")
-        >>> [(entry.number, entry.note) for entry in ledger.history()]
-        [(1, 'first'), (2, 'first')]
+        >>> from dpgram.privacy import GaussianEvent
+        >>> receipt = ledger.charge(GaussianEvent(mu=0.2), adjacency="add-remove", unit=None, note="first")
+        >>> ledger.give_back(receipt.receipt_id, used=GaussianEvent(mu=0.1))
+        >>> [(entry.number, entry.note, entry.closed, float(entry.cost)) for entry in ledger.history()]
+        [(1, 'first', True, 0.010000000000000002)]
         """
-        return tuple(
-            Entry(
-                number=link.record.entry,
-                time=link.record.time,
-                event=link.record.event,
-                amount=ledger_file.from_units(link.record.amount),
-                delta=ledger_file.from_units(link.record.delta),
-                note=link.record.note,
-                receipt_id=link.record.receipt_id,
-                head=link.head,
-            )
-            for link in self._read()[0]
-        )
+        return _history(self._read()[0])
 
     def check(self, event: Event, *, adjacency: str | Adjacency, unit: str | None, note: str = "") -> None:
         """Raise what `charge` would raise now. Spends nothing and promises nothing: others may come first.
@@ -307,10 +306,16 @@ class Ledger:
             known = self._tip
         with ledger_file.writing(self._path, self._terms, known, timeout=self._timeout) as book:
             self._refuse_excess(event, cost, self._balance(book.tip))
+            if receipt_id is not None and book.charged(receipt_id) is not None:
+                raise LedgerError(
+                    "a charge with this number is in the ledger already",
+                    got=receipt_id,
+                    remedy="Leave receipt_id out. Nothing was spent",
+                )
             record = ledger_file.Record(
                 entry=book.tip.entries + 1,
                 receipt_id=_random_hex() if receipt_id is None else receipt_id,
-                time=datetime.now(UTC).isoformat(timespec="seconds"),
+                time=_now(),
                 event=event,
                 amount=ledger_file.to_units(cost.amount),
                 delta=ledger_file.to_units(cost.delta),
@@ -327,6 +332,45 @@ class Ledger:
             event=event,
             head=link.head,
         )
+
+    def give_back(self, receipt_id: str, *, used: Event | None) -> None:
+        """Close a charge, durably, and give back what it reserved beyond `used` (None: all of it).
+
+        For a publication that is over: nothing may be drawn under this receipt any more. One that is closed
+        already stays as it is.
+
+        Proof: proofs/filters.md#filters-back.
+
+        >>> from dpgram.privacy import GaussianEvent
+        >>> receipt = ledger.charge(GaussianEvent(mu=0.2), adjacency="add-remove", unit=None)
+        >>> ledger.give_back(receipt.receipt_id, used=None)
+        >>> float(ledger.spent)
+        0.0
+        """
+        cost = Price(Fraction(0), Fraction(0)) if used is None else price(used, self.currency)
+        with self._lock:
+            known = self._tip
+        with ledger_file.writing(self._path, self._terms, known, timeout=self._timeout) as book:
+            charge = book.charged(receipt_id)
+            if charge is None or not isinstance(charge.record, ledger_file.Record):
+                raise LedgerError("there is no charge with this number in the ledger", got=receipt_id)
+            if book.closing(receipt_id) is not None:
+                return
+            amount, delta = (
+                ledger_file.from_units(each) for each in (charge.record.amount, charge.record.delta)
+            )
+            link = book.append(
+                ledger_file.Closing(
+                    closes=receipt_id,
+                    charge=charge.record.entry,
+                    entry=book.tip.entries + 1,
+                    time=_now(),
+                    amount=ledger_file.to_units(max(amount - cost.amount, Fraction(0))),
+                    delta=ledger_file.to_units(max(delta - cost.delta, Fraction(0))),
+                    salt=_random_hex(),
+                )
+            )
+        self._remember(book.tip.after(link))
 
     def receipt(self, receipt_id: str) -> Receipt | None:
         """The receipt of the charge with this number; None where there is none.
@@ -461,7 +505,36 @@ class Ledger:
         )
 
 
-def _last_release(records: Sequence[ledger_file.Record]) -> list[ledger_file.Record]:
+def _history(links: Sequence[ledger_file.Link]) -> tuple[Entry, ...]:
+    """The charges, each with what closed it."""
+    closings = {
+        link.record.closes: link.record for link in links if isinstance(link.record, ledger_file.Closing)
+    }
+    found = []
+    for link in links:
+        record = link.record
+        if isinstance(record, ledger_file.Record):
+            closing = closings.get(record.receipt_id)
+            back = ("0", "0") if closing is None else (closing.amount, closing.delta)
+            found.append(
+                Entry(
+                    number=record.entry,
+                    time=record.time,
+                    event=record.event,
+                    amount=ledger_file.from_units(record.amount),
+                    delta=ledger_file.from_units(record.delta),
+                    note=record.note,
+                    receipt_id=record.receipt_id,
+                    head=link.head,
+                    closed=closing is not None,
+                    given_back=ledger_file.from_units(back[0]),
+                    delta_given_back=ledger_file.from_units(back[1]),
+                )
+            )
+    return tuple(found)
+
+
+def _last_release(records: Sequence[Entry]) -> list[Entry]:
     """The last charge and those before it that paid for the same release; others may stand between them."""
     before = {next_receipt_id(record.receipt_id): record for record in records}
     found = [records[-1]]
@@ -482,6 +555,10 @@ def _with_unit(what: str, unit: str | None, *, rows: bool) -> str:
     if unit is None:
         return f"{what} without a unit"
     return f"{what} with Rows(unit={unit!r})" if rows else f"{what} with unit={unit!r}"
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def _random_hex() -> str:
