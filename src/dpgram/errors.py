@@ -231,6 +231,10 @@ class AnalysisError(DpgramError):
     """The question cannot be answered from this release."""
 
 
+class CheckError(JobError):
+    """Much of the table would be lost, and the job says to stop then. That it did depends on the data."""
+
+
 class MissingExtra(DpgramError, ImportError):
     """A package is needed that `pip install dpgram` does not bring: the message names the extra that does."""
 

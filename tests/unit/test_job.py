@@ -14,7 +14,7 @@ import pytest
 
 import dpgram as dg
 from dpgram.cli import run as command
-from dpgram.errors import BudgetExceeded, DpgramError, JobError, LedgerError
+from dpgram.errors import BudgetExceeded, CheckError, DpgramError, JobError, LedgerError
 from dpgram.job import Job, Outputs, _file, differences
 from dpgram.job._series import Growing
 from dpgram.job.words import OPTIONS, as_flag, as_key, in_commands, reworded
@@ -55,6 +55,8 @@ release = "people.dpgram.json"
 explorer = "people.html"
 report = "report.html"
 """
+MUCH_IS_LOST = 3
+"""Exit code of a dry run: two of the five rows cannot be used."""
 ROWS = "x,g,id\n0.5,a,1\n3.0,b,1\n,a,2\n-0.5,b,3\n0.1,c,3\n"
 
 
@@ -184,7 +186,7 @@ class TestFile:
         line = capsys.readouterr().err.partition("Create it once: dpgram ")[2].partition(", or write")[0]
         told = line.replace("NAME", "people").replace("--epsilon TOTAL", "--epsilon 3")
         assert command(shlex.split(told.replace("--delta TOTAL", "--delta 1e-5"))) == 0
-        assert command(["run", str(folder / "job.toml"), "--dry-run"]) == 0
+        assert command(["run", str(folder / "job.toml"), "--dry-run"]) == MUCH_IS_LOST
 
 
 class TestRun:
@@ -410,7 +412,8 @@ class TestQuery:
         assert "very-secret" not in repr(job)
         before = {path.name for path in folder.iterdir()}
         for call in (["--dry-run"], ["--dry-run", "--json"], ["--yes"], ["--yes", "--json"]):
-            assert command(["run", str(folder / "job.toml"), *call]) == 0
+            lost = MUCH_IS_LOST if "--dry-run" in call else 0
+            assert command(["run", str(folder / "job.toml"), *call]) == lost
         said = capsys.readouterr()
         assert "the query on env:CLINIC_DB" in said.out + said.err
         assert "very-secret" not in said.out + said.err
@@ -465,7 +468,7 @@ class TestQuery:
 class TestCommand:
     def test_dry_run_spends_and_writes_nothing(self, folder: Path, capsys: Any) -> None:
         before = {path.name: path.read_bytes() for path in folder.iterdir()}
-        assert command(["run", str(folder / "job.toml"), "--dry-run"]) == 0
+        assert command(["run", str(folder / "job.toml"), "--dry-run"]) == MUCH_IS_LOST
         told = capsys.readouterr().out
         assert "approved by  the data protection officer" in told
         assert "nothing was spent" in told
@@ -480,7 +483,7 @@ class TestCommand:
     )
     def test_with_a_unit_persons_are_expected(self, folder: Path, capsys: Any, line: str, words: str) -> None:
         job_of(folder, ('missing = "drop"', line), ('ledger = "people.ledger"', "ledger = false"))
-        assert command(["run", str(folder / "job.toml"), "--dry-run"]) == 0
+        assert command(["run", str(folder / "job.toml"), "--dry-run"]) == MUCH_IS_LOST
         assert words in " ".join(capsys.readouterr().out.split())
 
     def test_a_forecast_is_told_in_the_keys_of_the_file(self, folder: Path, capsys: Any) -> None:
@@ -490,9 +493,36 @@ class TestCommand:
             ('missing = "drop"', "expected = 2000"),
             ('ledger = "people.ledger"', 'ledger = false\nmechanism = "matrix-laplace"'),
         )
-        assert command(["run", str(folder / "job.toml"), "--dry-run"]) == 0
+        assert command(["run", str(folder / "job.toml"), "--dry-run"]) == MUCH_IS_LOST
         told = " ".join(capsys.readouterr().out.split())
         assert "Recommended: one plain matrix (adaptive = false) with" in told
+
+    def test_a_dry_run_of_a_table_without_a_loss_leaves_with_none(self, folder: Path) -> None:
+        (folder / "people.csv").write_text("x,g\n0.5,a\n-0.5,b\n")
+        assert command(["run", str(folder / "job.toml"), "--dry-run"]) == 0
+
+    def test_a_job_may_stop_if_the_check_fails(self, folder: Path, capsys: Any) -> None:
+        gate = ("epsilon = 1", "epsilon = 1\nstop_if_check_fails = true")
+        job = job_of(folder, gate)
+        assert command(["run", str(folder / "job.toml"), "--yes"]) == MUCH_IS_LOST
+        said = capsys.readouterr()
+        assert "the job says to stop then" in said.err
+        assert "Nothing was spent" in said.err
+        assert "rows used" not in said.out + said.err
+        assert charges(folder) == 0
+        with pytest.raises(CheckError):
+            job.run(progress=False)
+        (folder / "people.csv").write_text("x,g\n" + "0.5,a\n-0.5,b\n" * 10)
+        (release,) = job.run(progress=False).releases
+        assert release.policy.stop_if_check_fails
+        assert "would have stopped the publication" in release._repr_html_()
+        assert job.run(progress=False).state == "finished"
+        with pytest.raises(JobError, match="stop_if_check_fails is True there, False here"):
+            job_of(folder).run(progress=False)
+
+    def test_without_it_nothing_of_the_check_is_in_the_release(self, folder: Path) -> None:
+        (release,) = job_of(folder).run(progress=False).releases
+        assert b"stop_if_check_fails" not in release.to_json()
 
     def test_somebody_must_decide(self, folder: Path, capsys: Any) -> None:
         assert command(["run", str(folder / "job.toml")]) == 2
@@ -550,6 +580,7 @@ def test_every_difference_is_seen(folder: Path) -> None:
         "reason": "other",
         "approved_by": "other",
         "note": "other",
+        "stop_if_check_fails": True,
         "about": {"title": "other"},
         "series": Growing(file=Path("x.series"), period="2026-11", periods=12),
     }

@@ -234,7 +234,9 @@ def _clipped(release: Document) -> bool:
 
 def _policy(release: Document) -> str:
     strict = "; every value was promised to lie within its bounds" if release.policy.strict else ""
-    return MISSING[release.policy.missing] + strict
+    stops = release.policy.stop_if_check_fails
+    checked = "; much of the table that could not be used would have stopped the publication" if stops else ""
+    return MISSING[release.policy.missing] + strict + checked
 
 
 def _entropy(release: Document) -> str:

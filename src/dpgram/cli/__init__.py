@@ -32,7 +32,7 @@ from dpgram.cli._help import unfold
 from dpgram.cli._numbers import number_mistake, point_mistake
 from dpgram.cli.console import WIDTH, JsonFlag, print_json, say
 from dpgram.cli.plugins import Commands
-from dpgram.errors import DpgramError
+from dpgram.errors import CheckError, DpgramError
 from dpgram.job.words import in_commands
 
 __all__ = ["JsonFlag", "app", "main", "print_json", "run", "say"]
@@ -133,7 +133,9 @@ def run(arguments: list[str]) -> int:
             problem.reword(in_commands)
             if _spends(arguments):
                 problem.say_nothing_was_spent()
-            return _refuse(str(problem))
+            return _refuse(
+                str(problem), curate.MUCH_IS_LOST if isinstance(problem, CheckError) else USER_ERROR
+            )
         except _COMMAND_LINE_ERROR as problem:
             return _refuse(_usage(problem) + _nothing_spent(arguments))
         except OSError as problem:
@@ -158,9 +160,9 @@ def _nothing_spent(arguments: Sequence[str]) -> str:
     return ". Nothing was spent" if _spends(arguments) else ""
 
 
-def _refuse(message: str) -> int:
+def _refuse(message: str, code: int = USER_ERROR) -> int:
     say(_wrapped(f"dpgram: {' '.join(message.split())}"), err=True, as_it_is=True)
-    return USER_ERROR
+    return code
 
 
 def _wrapped(message: str) -> str:

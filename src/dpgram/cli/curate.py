@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from dpgram.release import Release
     from dpgram.schema import Schema
 
+SAVED_ELSEWHERE: Final = 4
+"""Exit code of `publish` where a release was paid for and its place could not be written: run it no second
+time."""
 LEARNING: Final = "What is measured before the matrix"
 MUCH_IS_LOST: Final = 3
 """Exit code of `check` where over 5% of a column's cells, or 20% of the rows, cannot be used."""
@@ -355,6 +358,9 @@ def publish(
 
     With --partials it reads no row: the sites did, and here their sums are merged and published.
 
+    Where the place of -o cannot be written once the release is paid for, it is saved elsewhere; the exit code
+    is 4 then, and the message says where.
+
     With --by or --blocks it writes several files, named after -o: insurance.north.dpgram.json and so on.
 
     \b
@@ -462,10 +468,12 @@ def publish(
         if as_json:
             told = [_as_json(*one) for one in zip(releases, saved, told_of, strict=True)]
             print_json(told[0] if by is None and declared.blocks is None else told)
-            return
-        _print_published(releases, saved, told_of)
-        if book is not None:
-            say_folded(f"{book.name}: {book.left_after(releases[0].receipts)}")
+        else:
+            _print_published(releases, saved, told_of)
+            if book is not None:
+                say_folded(f"{book.name}: {book.left_after(releases[0].receipts)}")
+    if saved != outputs:
+        raise typer.Exit(SAVED_ELSEWHERE)
 
 
 def _print_published(

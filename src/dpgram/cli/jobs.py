@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from dpgram.cli.console import JsonFlag, comma_separated, print_facts, print_json, say, say_folded
-from dpgram.cli.curate import print_check, telling_of_a_charge
+from dpgram.cli.curate import MUCH_IS_LOST, print_check, telling_of_a_charge
 from dpgram.errors import JobError, require_publish
 
 if TYPE_CHECKING:
@@ -35,6 +35,9 @@ def run(
     anything is spent. A job that is finished does nothing; one that was interrupted is continued and pays
     nothing twice.
 
+    With --dry-run the exit code is that of dpgram check: 3 where much of the table would be lost. A job that
+    says stop_if_check_fails = true leaves with it too, and publishes nothing then.
+
     \b
     Examples:
       dpgram run clinic.toml --dry-run
@@ -52,6 +55,8 @@ def run(
         else:
             _print_review(asked, review)
             say("\nDry run: nothing was spent and nothing was written")
+        if review.check.much_is_lost:
+            raise typer.Exit(MUCH_IS_LOST)
         return
     if not yes and (as_json or not sys.stdin.isatty()):
         raise JobError(
@@ -160,7 +165,10 @@ def _review_as_json(review: Review) -> dict[str, object]:
     check = review.check
     return {
         "price": None if check.price is None else asdict(check.price),
-        "curator_only": {"counts": {name: asdict(each) for name, each in check.counts.items()}},
+        "curator_only": {
+            "counts": {name: asdict(each) for name, each in check.counts.items()},
+            "much_is_lost": check.much_is_lost,
+        },
         "plan": None if review.plan is None else review.plan.to_json(),
         "published_before": review.published_before,
     }

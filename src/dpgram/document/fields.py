@@ -52,11 +52,13 @@ class MechanismUsed(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 @final
-class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """What was done with values outside the schema: a declared rule per row, fixed before looking."""
 
     missing: MissingPolicy
     strict: bool
+    stop_if_check_fails: bool = False
+    """Whether nothing would have been published had a check found that much of the table cannot be used."""
 
 
 @final

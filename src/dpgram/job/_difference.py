@@ -79,7 +79,17 @@ def _plain(value: Rows | Outputs | Adaptive | Growing) -> dict[str, object]:
 
 
 def _privacy(job: Job) -> dict[str, object]:
-    names = ("epsilon", "delta", "ledger", "reason", "approved_by", "note", "mechanism", "adjacency")
+    names = (
+        "epsilon",
+        "delta",
+        "ledger",
+        "reason",
+        "approved_by",
+        "note",
+        "mechanism",
+        "adjacency",
+        "stop_if_check_fails",
+    )
     found = {name: getattr(job, name) for name in (*names, "engine", "threads")}
     adaptive = job.adaptive
     shares = _plain(adaptive) if isinstance(adaptive, Adaptive) else {}

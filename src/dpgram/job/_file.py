@@ -91,6 +91,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, Check]]] = {
         "adjacency": _text,
         "engine": _text,
         "threads": _whole,
+        "stop_if_check_fails": _truth,
     },
     "outputs": {
         "release": _text,

@@ -36,7 +36,7 @@ def job_fields(form: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         "about": dict(form.get("about", {})),
         "outputs": Outputs(**{name: folder / path for name, path in outputs.items()}),
     }
-    plain = ("adjacency", "engine", "threads", "reason", "approved_by", "note")
+    plain = ("adjacency", "engine", "threads", "reason", "approved_by", "note", "stop_if_check_fails")
     found |= {name: privacy[name] for name in plain if name in privacy}
     if "adaptive" in privacy:
         found["adaptive"] = _adaptive(privacy["adaptive"])

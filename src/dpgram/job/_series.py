@@ -43,6 +43,7 @@ class Growing:
         for what, given in (
             (f"mechanism = {name!r}", name not in ("auto", "gaussian")),
             ("[[models]]", bool(job.models)),
+            ("stop_if_check_fails = true", job.stop_if_check_fails),
             (f"adjacency = {job.adjacency!r}", job.adjacency != "add-remove"),
         ):
             if given:

@@ -15,7 +15,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, final
 
-from dpgram.errors import DpgramError, JobError, LedgerError, ReleaseError, require_publish
+import msgspec
+
+from dpgram.errors import CheckError, DpgramError, JobError, LedgerError, ReleaseError, require_publish
 from dpgram.job import _file
 from dpgram.job._meaning import job_fields
 from dpgram.job._outputs import Outputs, refuse_inputs, refuse_taken, taken
@@ -104,6 +106,8 @@ class Job:
     """Why this ε; it goes into the note of the ledger."""
     approved_by: str = ""
     note: str = ""
+    stop_if_check_fails: bool = False
+    """Whether nothing is published if much of the table cannot be used: a public fact, in the release too."""
     about: Mapping[str, str] = field(default_factory=dict)
     series: Growing | None = None
     """The series to which this adds a period; None: a release by itself."""
@@ -311,6 +315,13 @@ class Job:
             refuse_undecided(self.schema)
         say(f"checking {self._named}: every row is read, nothing is spent")
         review = self.review(progress=progress)
+        if self.stop_if_check_fails and review.check.much_is_lost:
+            with _in_words_of_the_file(self.path):
+                raise CheckError(
+                    "much of the table would be lost, and the job says to stop then",
+                    limit="5% of a column's cells that cannot be used, 20% of the rows that are dropped",
+                    remedy="See what is lost with dpgram run --dry-run",
+                )
         if accept is not None and not accept(review):
             return Outcome(state="declined")
         with _in_words_of_the_file(self.path):
@@ -367,6 +378,9 @@ class Job:
         )
 
     def _finishing(self, release: Release, key: SigningKey | None) -> Release:
+        if self.stop_if_check_fails:
+            policy = msgspec.structs.replace(release.policy, stop_if_check_fails=True)
+            release = msgspec.structs.replace(release, policy=policy)
         described = release.described(**self.about) if self.about else release
         return described if key is None else described.sign(key)
 
@@ -447,6 +461,7 @@ class Job:
             "unit": (release.unit, self.rows.unit),
             "missing": (release.policy.missing, self.rows.missing),
             "strict": (release.policy.strict, self.rows.strict),
+            "stop_if_check_fails": (release.policy.stop_if_check_fails, self.stop_if_check_fails),
             "period": (
                 None if release.series is None else release.series.labels[1],
                 None if self.series is None else self.series.period,

@@ -11,9 +11,11 @@ def terms(job: Job, *, ledger: str | None = None) -> dict[str, str]:
     `ledger` says what pays where the ledger of the job is not made yet.
     """
     rows = job.rows
+    stops = {"stops": "if the check finds that much of the table cannot be used; the release says so"}
     return {
         "protects": "one row" if rows.unit is None else f"all rows of one {rows.unit!r}",
         "guarantee": f"ε = {job.epsilon:g}, δ = {job.delta:g}, {job.adjacency}",
+        **(stops if job.stop_if_check_fails else {}),
         "reason": job.reason or "not stated",
         "approved by": job.approved_by or "not stated",
         "ledger": ledger or _ledger(job),

@@ -201,6 +201,8 @@ def _variant(release: Document) -> dict[str, object]:
         if not release.policy.strict
         else "a value outside would have stopped the publication"
     )
+    if release.policy.stop_if_check_fails:
+        moved += "; so would much of the table that cannot be used"
     return {
         "variant_name": "Pure DP" if release.guarantee.delta == 0.0 else "Approximate DP",
         "data_domain": "Tables with the declared columns: " + "; ".join(_columns(release)) + f"; {moved}.",
