@@ -261,6 +261,18 @@ def test_a_matrix_without_columns_counts_rows() -> None:
     assert seen.rows_used == 7
 
 
+@pytest.mark.parametrize("weights", [False, True])
+@pytest.mark.parametrize("units", [False, True])
+def test_rows_are_counted_where_no_column_is_asked_for(units: bool, weights: bool) -> None:
+    """As where levels alone are learnt: every row that counts, not one of each piece."""
+    rows = block(9_000, 1, units=units, weights=weights)
+    for counted in (rows, block(50, 2, units=units, weights=weights)):
+        ((cells, _),) = _added(Counts("rows", ()), counted)
+        assert isinstance(cells, np.ndarray)
+        shares = counted.shares(counted.once)
+        assert cells.tolist() == [[len(counted.once) * SQUARE if shares is None else shares.sum()]]
+
+
 def test_who_is_left_out_counts_nowhere() -> None:
     out = np.arange(9) % 2 == 0
     rows = block(9, 1, left_out=out)

@@ -253,7 +253,9 @@ class CountAdder(Adder):
         everything = used == block.rows
         for start in range(0, used, PIECE):
             places = chosen[start : start + PIECE]
-            self._count(block, slice(start, start + PIECE) if everything else places, block.shares(places))
+            self._count(
+                block, slice(start, start + len(places)) if everything else places, block.shares(places)
+            )
 
     @abstractmethod
     def _count(self, block: Block, rows: slice | Integers, shares: Floats | None) -> None:
@@ -373,10 +375,12 @@ class Counts(Sum):
     def adder(self) -> CountsAdder:
         return CountsAdder(self)
 
-    def places(self, lines: Sequence[Floats]) -> Iterator[Integers]:
+    def places(self, lines: Sequence[Floats], rows: int) -> Iterator[Integers]:
         """For each histogram the cell that each row counts in, −1 where it counts in none."""
         if self.kind == "rows":
-            there = np.logical_and.reduce([np.isfinite(line) for line in lines])
+            there = np.ones(rows, np.bool_)
+            for line in lines:
+                there &= np.isfinite(line)
             yield np.where(there, 0, -1)
         elif self.kind == "octaves":
             yield from map(octave_places, lines)
@@ -395,7 +399,8 @@ class CountsAdder(CountAdder):
 
     def _count(self, block: Block, rows: slice | Integers, shares: Floats | None) -> None:
         lines = [block.cells[source][rows] for source in self._what.sources]
-        for place, line in enumerate(self._what.places(lines)):
+        count = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+        for place, line in enumerate(self._what.places(lines, count)):
             there = line >= 0
             own = None if shares is None else shares[there]
             self._cells[place] += _counted(line[there], own, self._cells.shape[1])
