@@ -22,7 +22,10 @@ from dpgram.errors import AnalysisError, DpgramError, DpgramWarning
 from dpgram.mechanisms import MECHANISMS, Auto, Eigenvectors, Sketch
 from dpgram.planning import Plan
 from dpgram.planning._assumption import Assumption
-from dpgram.planning._regression import AssumedRegression
+from dpgram.planning._least_rows import least_rows
+from dpgram.planning._regression import DROWNED, AssumedRegression
+from dpgram.privacy.curves import spectral, wishart
+from dpgram.privacy.curves.wishart_calibrate import adaptive_ratio_at_most
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.publishing import publish_with
 
@@ -149,6 +152,74 @@ def test_the_rows_needed_are_needed() -> None:
         assert needed is not None
         assert quick(rows=needed).forecast(name).se_ratio <= 2.0
         assert quick(rows=int(0.99 * needed)).forecast(name).se_ratio > 2.0
+
+
+@pytest.mark.parametrize("start", [1, 700, 50_000, 10**8])
+@pytest.mark.parametrize("slope", [0.7, 1.0, 1.6])
+def test_the_search_for_rows_finds_the_least(start: int, slope: float) -> None:
+    """Of ratios that fall as they should, faster and slower, with no answer at all for few rows."""
+
+    def typical(rows: int) -> float:
+        return math.inf if rows < 900 else math.sqrt(1.0 + (30_000.0 / rows) ** slope)
+
+    looked: list[int] = []
+    least = math.ceil(30_000.0 / 3.0 ** (1.0 / slope))
+    search = {"start": start, "none": 10, "most": 10**9, "precision": 0.005}
+    found = least_rows(lambda rows: looked.append(rows) or typical(rows), 2.0, **search)
+    assert found is not None
+    assert least <= found <= math.ceil(1.005 * least)
+    assert len(looked) <= 20
+    assert least_rows(lambda rows: 1.2 + typical(rows), 2.0, **search) is None
+
+
+@pytest.mark.parametrize("epsilon", [0.04, 0.2, 5.0])
+def test_noise_that_is_alike_in_all_directions_needs_no_matrix(epsilon: float) -> None:
+    """The short form of the outcome against sums over all cells, drowned directions included."""
+    setting = quick().setting
+    regression = setting.regression
+    mechanism = setting.calibrated(MECHANISMS["gaussian"](), Guarantee(epsilon, 1e-6))
+    law = mechanism.expected(20_000 * regression.values / setting.unit)
+    cells = law.cell_variances(regression.values) * setting.unit**2 / 20_000**2
+    shares = cells[0, 1] / regression.spectrum**2
+    found = setting.outcome(mechanism, 20_000)
+    held = regression.spectrum * np.sqrt(np.maximum(shares / DROWNED, 1.0))
+    assert (held > regression.spectrum).any() == (epsilon == 0.04)
+    squares = (
+        1.0
+        + found.inflation
+        * regression.noise(cells, held)
+        * (20_000 - len(regression.spectrum))
+        / regression.variance
+    )
+    assert found.ratios == pytest.approx(np.sqrt(squares), rel=1e-9)
+
+
+def test_a_plan_of_many_columns_does_little_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted, not timed: what grows with the third power of the columns, and points of privacy curves."""
+    counted: dict[str, int] = {}
+
+    def count(module: Any, name: str) -> None:
+        original = getattr(module, name)
+
+        def counting(*given: Any, **named: Any) -> Any:
+            counted[name] = counted.get(name, 0) + 1
+            return original(*given, **named)
+
+        monkeypatch.setattr(module, name, counting)
+
+    count(np.linalg, "eigh")
+    count(np.linalg, "eigvalsh")
+    count(wishart, "_log_sketch_added")
+    count(spectral, "draw_direction")
+    adaptive_ratio_at_most.cache_clear()
+    schema = dg.Schema(*(dg.numeric(f"x{k}", 0, 1) for k in range(80)))
+    options = {"epsilon": 1.0, "delta": 1e-6, "rows": dg.Rows(expected=50_000)}
+    str(dg.plan(schema, simulate=False, **options))
+    assert "draw_direction" not in counted
+    assert counted["eigh"] + counted["eigvalsh"] <= 180
+    assert counted["_log_sketch_added"] <= 1_500
+    dg.plan(schema, **options)
+    assert counted["draw_direction"] <= 5 * 81
 
 
 def test_learning_bounds_costs_the_root_of_what_it_leaves() -> None:

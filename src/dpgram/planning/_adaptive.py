@@ -7,25 +7,23 @@ from dataclasses import dataclass, replace
 from typing import Final, final
 
 import numpy as np
-import numpy.typing as npt
 
 from dpgram.core.noise import simulation
-from dpgram.noise import SymmetricGaussian
-from dpgram.planning._regression import SINGULAR, AssumedRegression
+from dpgram.planning._least_rows import least_rows
+from dpgram.planning._regression import SINGULAR, AlikeRegression, AssumedRegression
 from dpgram.privacy.adjacency import Adjacency
-from dpgram.privacy.curves.search import least
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.publishing.expected import ExpectedAdaptive, expected_adaptive, normal_squares
 from dpgram.publishing.split import BudgetSplit
 from dpgram.schema import Schema
 
-Matrix = npt.NDArray[np.float64]
-
 ADAPTIVE: Final = "adaptive"
 """How figures and advice call the adaptive release, beside the mechanisms of one plain matrix."""
-MOST_ROWS: Final = 1e9
+MOST_ROWS: Final = 10**9
 DRAWS: Final = 15
 """First matrices that are simulated: from each other coordinates follow."""
+WIDTH: Final = 24
+"""Columns from which on there are fewer: a median over many coefficients hardly differs between them."""
 
 
 @final
@@ -51,34 +49,32 @@ class AdaptiveSetting:
         )
         if not found.told:
             return found
-        generator = simulation(DRAWS)
-
-        def first(moments: Matrix) -> Matrix:
-            """As a first matrix would show them, one draw of its noise."""
-            drawn = generator.normal(size=moments.shape) * found.first_sigma
-            values, vectors = np.linalg.eigh(found.first_kept * moments + (drawn + drawn.T) / 2.0)
-            shown: Matrix = (vectors * (np.maximum(values, 0.0) + max(found.edge, SINGULAR))) @ vectors.T
-            return shown
-
-        ratios = [self._ratio(found, self.regression.standardised(found.blur, first)) for _ in range(DRAWS)]
+        generator, ratios = simulation(DRAWS), []
+        standard = self.regression.standardised(found.blur)
+        for _ in range(max(1, min(DRAWS, DRAWS * WIDTH // len(standard.moments)))):
+            drawn = generator.normal(size=standard.moments.shape) * found.first_sigma
+            values, vectors = np.linalg.eigh(found.first_kept * standard.moments + (drawn + drawn.T) / 2.0)
+            shown = np.maximum(values, 0.0) + max(found.edge, SINGULAR)
+            ratios.append(self._ratio(found, standard.whitened(shown, vectors)))
         return replace(found, se_ratio=float(np.median(ratios)))
 
     def rows_needed(self, guarantee: Guarantee, ratio: float) -> int | None:
         """How many rows it takes for such a ratio of standard errors, to an eighth; None: more than 10^9."""
 
-        def reached(rows: float) -> bool:
-            more = replace(self, rows=int(rows))
-            return rows > MOST_ROWS or more.forecast(guarantee).se_ratio <= ratio
+        return least_rows(
+            lambda rows: replace(self, rows=rows).forecast(guarantee).se_ratio,
+            ratio,
+            start=self.rows,
+            none=len(self.regression.spectrum),
+            most=MOST_ROWS,
+            precision=0.125,
+        )
 
-        rows = least(reached, start=1_000.0, tolerance=0.125)
-        return None if rows > MOST_ROWS else int(rows)
-
-    def _ratio(self, found: ExpectedAdaptive, seen: AssumedRegression) -> float:
+    def _ratio(self, found: ExpectedAdaptive, seen: AlikeRegression) -> float:
         """In the coordinates that one first matrix led to, in which the clip leaves a part w of the rows."""
-        lengths = normal_squares(found.rank) * float(seen.values.sum()) / found.rank
+        lengths = normal_squares(found.rank) * seen.trace / found.rank
         weights = np.minimum(1.0, found.radius**2 / lengths)
         kept = float(weights.mean())
-        noise = SymmetricGaussian(sigma=found.sigma)
-        typical = seen.outcome(noise, self.rows * kept, 1.0).typical
+        typical = seen.outcome(found.sigma**2 / (2.0 * (self.rows * kept) ** 2), self.rows * kept).typical
         # What the outcome compares with is the sampling error of w·n rows, and not of n.
         return math.sqrt(float(np.mean(weights**2)) / kept**2 + (typical**2 - 1.0) / kept)

@@ -108,8 +108,8 @@ class Plan:
         >>> forecast = dg.plan(schema, epsilon=1, delta=1e-6, rows=dg.Rows(expected=20_000), mechanisms=asked)
         >>> print(forecast.table())
         mechanism       noise  SE ×  worst  rows    2ε  ½ col.  bounds  verdict
-        matrix-laplace   2.45  1.14   1.23  1869  1.04    1.05    1.17     good
-        gaussian         4.22  1.37   1.58  5568  1.12     1.2     1.4   usable
+        matrix-laplace   2.45  1.14   1.23  1868  1.04    1.05    1.17     good
+        gaussian         4.22  1.37   1.58  5566  1.12     1.2     1.4   usable
         """
         rows = table_rows(self)
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

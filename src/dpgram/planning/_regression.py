@@ -14,8 +14,8 @@ them adds up to `DROWNED` to κ, and no direction moves an estimate by more than
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Self, final
 
@@ -29,7 +29,6 @@ from dpgram.analysis.normal_equations import orthonormal
 from dpgram.analysis.trust import LOST, LOST_PART, OWN_LIMIT, REST_LIMIT, REST_LIMIT_BESIDE_LOST
 from dpgram.errors import AnalysisError
 from dpgram.noise import Law, SymmetricGaussian
-from dpgram.noise.additive import invariant_variances
 from dpgram.schema import Schema
 
 Matrix = npt.NDArray[np.float64]
@@ -64,6 +63,89 @@ class RegressionOutcome:
 
 
 @final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AlikeRegression:
+    """What noise that is alike in all directions does to a regression: numbers that no turn changes."""
+
+    loads: Matrix
+    spectrum: Vector
+    across: Vector
+    """r in the eigendirections of A."""
+    residual_squared: float
+    variance: Vector
+    trace: float
+    """tr S."""
+
+    def outcome(self, variance: float, rows: float) -> RegressionOutcome:
+        """Of noise of this variance off the diagonal, n = 1, and twice that on it.
+
+        Var(pᵀE r) = v(|p|²|r|² + (pᵀr)²), and the Perron root is v·tr A⁻².
+        """
+        shares = variance * self.spectrum**-2.0
+        reach = self.loads / self.held(shares)
+        noise = np.sum(reach**2, axis=1) * self.residual_squared + (reach @ self.across) ** 2
+        return self.told(shares, variance * noise, float(shares[shares <= LOST].sum()), rows)
+
+    def held(self, shares: Vector) -> Vector:
+        """A drowned direction is held back by the noise itself: it moves estimates as at the limit."""
+        return np.asarray(self.spectrum * np.sqrt(np.maximum(shares / DROWNED, 1.0)))
+
+    def told(self, shares: Vector, noise: Vector, root: float, rows: float) -> RegressionOutcome:
+        """By each direction's share v/a², the noise of first order and the Perron root."""
+        kept = shares <= LOST
+        shown = float(shares[kept].sum())
+        if not kept.any() or max(root, shown) >= 1.0 or rows <= len(self.spectrum):
+            lost = np.full(len(self.variance), np.inf)
+            return RegressionOutcome(
+                ratios=lost, clear=np.zeros(len(lost), dtype=bool), refused=True, inflation=np.inf
+            )
+        inflation = (1.0 + float(np.minimum(shares[~kept], DROWNED).sum())) / (1.0 - root)
+        degrees = rows - len(self.spectrum)
+        # How far a coefficient leans on weak directions: v(JA⁻²Jᵀ)_jj/|J_j|².
+        squares = self.loads**2
+        own = squares @ shares / np.maximum(squares.sum(axis=1), np.finfo(float).tiny)
+        return RegressionOutcome(
+            ratios=np.sqrt(1.0 + inflation * noise * degrees / self.variance),
+            clear=1.0 + own / (1.0 - shown) <= OWN_LIMIT,
+            refused=_refused(shares / (1.0 - shown)),
+            inflation=inflation,
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StandardisedRegression:
+    """A regression on standardised columns, before a first matrix says how they go together."""
+
+    regression: AssumedRegression
+    moments: Matrix
+    """S₀, their second moments."""
+    basis: Matrix
+    """The eigendirections of A in their coordinates, a column each."""
+    residual: Vector
+
+    def whitened(self, values: Vector, vectors: Matrix) -> AlikeRegression:
+        """In the coordinates of an adaptive release, u = S₁^(−½)T₀a for what was seen of S₀, S₁.
+
+        By B′ = S₁^(½)B, with BᵀSB = D = diag(a): the new A⁻¹ has the eigenvalues of D^(−½)B′ᵀB′D^(−½).
+        """
+        old = self.regression
+        whitening = vectors.T / np.sqrt(values)[:, None]
+        turned = (vectors * np.sqrt(values)).T
+        scaled = (turned @ self.basis) / np.sqrt(old.spectrum)
+        inverse, directions = np.linalg.eigh(scaled.T @ scaled)
+        back = directions / np.sqrt(inverse)
+        return AlikeRegression(
+            loads=(old.loads / np.sqrt(old.spectrum)) @ back,
+            spectrum=1.0 / inverse,
+            across=back.T @ (scaled.T @ (turned @ self.residual)),
+            residual_squared=float(np.sum((turned @ self.residual) ** 2)),
+            variance=old.variance,
+            trace=float(np.sum((whitening @ self.moments) * whitening)),
+        )
+
+
+@final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AssumedRegression:
     """One regression on a table with E aaᵀ = S. Without slots, so that sums over cells are done once."""
@@ -88,8 +170,6 @@ class AssumedRegression:
     """Eigenvalues of A for n = 1."""
     turn: Matrix
     """Eigendirections of A in the eigenbasis of S, a row each."""
-    own: Vector
-    """(JA⁻²Jᵀ)_jj/|J_j|²: how far a coefficient leans on weak directions."""
 
     @classmethod
     def of(cls, schema: Schema, second: Matrix, target: str, on: Sequence[str] | None = None) -> Self:
@@ -131,7 +211,6 @@ class AssumedRegression:
             variance=float(residual @ second @ residual) * np.einsum("ij,ij->i", solved, jacobian),
             spectrum=spectrum,
             turn=(basis @ directions).T @ vectors,
-            own=np.sum(solved**2, axis=1) / np.maximum(np.sum(jacobian**2, axis=1), np.finfo(float).tiny),
         )
 
     @property
@@ -147,32 +226,15 @@ class AssumedRegression:
             found[column.name] = (float(mean), float(np.sqrt(max(square - mean**2, SINGULAR))))
         return found
 
-    def standardised(self, blur: Mapping[str, float], first: Callable[[Matrix], Matrix]) -> Self:
-        """The same regression in the coordinates of an adaptive release, in which its noise is alike.
-
-        u = chol(S₁)⁻¹T₀a: columns less their means over their deviations (overstated by `blur`), then turned
-        so that they no longer go together, as far as S₁ shows it: what `first` makes of T₀ST₀ᵀ.
-        """
+    def standardised(self, blur: Mapping[str, float]) -> StandardisedRegression:
+        """The same regression with columns less their means over their deviations, overstated by `blur`."""
         overstated = np.array([blur.get(column.name, 1.0) for column in self.schema.encoded])
         plain = _standardising(self.second, constant=self.schema.constant) / overstated[:, None]
-        transform = np.linalg.solve(np.linalg.cholesky(first(plain @ self.second @ plain.T)), plain)
-        second = transform @ self.second @ transform.T
-        values, vectors = np.linalg.eigh((second + second.T) / 2.0)
-        basis, turned = np.linalg.qr(np.linalg.solve(transform.T, self.vectors @ self.turn.T))
-        A = basis.T @ second @ basis
-        spectrum, directions = np.linalg.eigh((A + A.T) / 2.0)
-        loads = np.linalg.solve(turned.T, self.loads.T).T @ directions
-        return replace(
-            self,
-            second=second,
-            values=np.maximum(values, 0.0),
-            vectors=vectors,
-            loads=loads,
-            residual=vectors.T @ np.linalg.solve(transform.T, self.vectors @ self.residual),
-            spectrum=spectrum,
-            turn=(basis @ directions).T @ vectors,
-            own=np.sum((loads / spectrum) ** 2, axis=1)
-            / np.maximum(np.sum(loads**2, axis=1), np.finfo(float).tiny),
+        return StandardisedRegression(
+            regression=self,
+            moments=plain @ self.second @ plain.T,
+            basis=np.linalg.solve(plain.T, self.vectors @ self.turn.T),
+            residual=np.linalg.solve(plain.T, self.vectors @ self.residual),
         )
 
     def outcome(self, law: Law, rows: float, unit: float, factor: float = 1.0) -> RegressionOutcome:
@@ -182,32 +244,14 @@ class AssumedRegression:
         """
         width = len(self.values)
         cells = law.cell_variances(rows * self.values / unit) * (factor * unit**2 / rows**2)
-        variance = float(cells.sum()) / (width * (width + 1.0))
-        shares = variance * self.spectrum**-2.0
-        kept = shares <= LOST
-        # A drowned direction is held back by the noise itself: it moves estimates as one at the limit does.
-        held = self.spectrum * np.sqrt(np.maximum(shares / DROWNED, 1.0))
         invariant = width > 1 and np.ptp(cells[0, 1:]) == 0.0 == np.ptp(
             np.diagonal(cells) - 2.0 * cells[0, 1]
         )
-        if invariant and kept.all():
-            noise, root = cells[0, 1] * self._per_cell, cells[0, 1] * float(np.sum(self.spectrum**-2.0))
-        else:
-            noise, root = self.noise(cells, held), self._perron(cells, kept)
-        shown = float(shares[kept].sum())
-        if max(root, shown) >= 1.0 or rows <= len(self.spectrum):
-            lost = np.full(len(self.names), np.inf)
-            return RegressionOutcome(
-                ratios=lost, clear=np.zeros(len(lost), dtype=bool), refused=True, inflation=np.inf
-            )
-        inflation = (1.0 + float(np.minimum(shares[~kept], DROWNED).sum())) / (1.0 - root)
-        degrees = rows - len(self.spectrum)
-        return RegressionOutcome(
-            ratios=np.sqrt(1.0 + inflation * noise * degrees / self.variance),
-            clear=1.0 + variance * self.own / (1.0 - shown) <= OWN_LIMIT,
-            refused=_refused(shares / (1.0 - shown)),
-            inflation=inflation,
-        )
+        if invariant:
+            return self._alike.outcome(float(cells[0, 1]), rows)
+        shares = float(cells.sum()) / (width * (width + 1.0)) * self.spectrum**-2.0
+        noise = self.noise(cells, self._alike.held(shares))
+        return self._alike.told(shares, noise, self._perron(cells, shares <= LOST), rows)
 
     def noise(self, cells: Matrix, strengths: Vector | None = None) -> Vector:
         """Σ_k V_kk p_k²r_k² + Σ_{k<l} V_kl(p_k r_l + p_l r_k)², for every coefficient.
@@ -240,9 +284,15 @@ class AssumedRegression:
         return np.array([infer(each, design).estimate[slopes] for each in moments])
 
     @cached_property
-    def _per_cell(self) -> Vector:
-        """`noise` of independent noise of variance 1 off the diagonal and 2 on it."""
-        return self.noise(invariant_variances(len(self.values), 1.0))
+    def _alike(self) -> AlikeRegression:
+        return AlikeRegression(
+            loads=self.loads,
+            spectrum=self.spectrum,
+            across=self.turn @ self.residual,
+            residual_squared=float(self.residual @ self.residual),
+            variance=self.variance,
+            trace=float(self.values.sum()),
+        )
 
     def _perron(self, cells: Matrix, kept: npt.NDArray[np.bool_]) -> float:
         """The largest eigenvalue of M_kl/a_k², M the cells in the eigendirections of A that are not lost."""

@@ -15,6 +15,7 @@ from dpgram.errors import DpgramError
 from dpgram.lattice import ROW_NORM_SQUARED, cell_unit
 from dpgram.mechanisms import CalibratedMechanism, Mechanism, PublicFacts
 from dpgram.noise import NoisyInverse, SymmetricGaussian
+from dpgram.planning._least_rows import least_rows
 from dpgram.planning._regression import AssumedRegression, RegressionOutcome
 from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.guarantee import Guarantee
@@ -123,19 +124,18 @@ class Setting:
         What follows rows is calibrated anew for each number; the others stay as they were for `rows`.
         """
 
-        def enough(rows: int) -> bool:
+        def typical(rows: int) -> float:
             used = self.calibrated(asked, guarantee, rows) if asked.follows_rows else mechanism
-            return self.outcome(used, rows, factor).typical <= WORTH_IT
+            return self.outcome(used, rows, factor).typical
 
-        low, high = len(self.regression.spectrum), 2 * len(self.regression.spectrum)
-        while not enough(high):
-            low, high = high, 4 * high
-            if high > MOST_ROWS:
-                return None
-        while high - low > max(1, high // 200):
-            middle = (low + high) // 2
-            low, high = (low, middle) if enough(middle) else (middle, high)
-        return high
+        return least_rows(
+            typical,
+            WORTH_IT,
+            start=self.rows,
+            none=len(self.regression.spectrum),
+            most=MOST_ROWS,
+            precision=1.0 / 200.0,
+        )
 
     def simulated_factor(self, mechanism: CalibratedMechanism, tick: Callable[[], None]) -> float:
         """Mean square of simulated errors over the closed form's, averaged over coefficients.
@@ -221,4 +221,4 @@ def tick_count(asked: Mechanism, width: int, *, simulate: bool) -> int:
 
 
 def _draws(width: int) -> int:
-    return max(6, min(DRAWS, DRAWS * 24 // width))
+    return max(1, min(DRAWS, DRAWS * 24**2 // width**2))

@@ -45,12 +45,12 @@ def log_added(m: float, tau: float, epsilon: float) -> tuple[float, float]:
     """
     point = _threshold(m, tau, 2.0 * epsilon)
     lower = log_lower(m, [point, point - tau / m])
-    there = log_difference(float(lower[0]), float(lower[1]), epsilon)
+    there = float(log_difference(lower[0], lower[1], epsilon))
     if 2.0 * epsilon >= tau:
         return there, -math.inf
     point = _threshold(m, tau, -2.0 * epsilon)
     upper = log_upper(m, [point - tau / m, point])
-    return there, log_difference(float(upper[0]), float(upper[1]), epsilon)
+    return there, float(log_difference(upper[0], upper[1], epsilon))
 
 
 def _threshold(m: float, tau: float, gap: float) -> float:

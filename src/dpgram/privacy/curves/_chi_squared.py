@@ -105,17 +105,17 @@ def relative_error(log_tail: npt.ArrayLike) -> Floats:
     return np.asarray(5e-14 * (4.0 - np.maximum(log_tail, -1e6)))
 
 
-def log_difference(log_first: float, log_second: float, shift: float = 0.0) -> float:
+def log_difference(log_first: npt.ArrayLike, log_second: npt.ArrayLike, shift: npt.ArrayLike = 0.0) -> Floats:
     """ln(A − e^shift·B) for two tails A ≥ e^shift·B, rounded up by the errors of both; ln A where A is tiny.
 
     The error of B is that of its own tail: e^shift·B is close to A however small B is.
     """
-    if log_first < DEEP:
-        return log_first
-    first, second = relative_error(log_first), relative_error(log_second)
-    ratio = math.exp(min(shift + log_second - log_first, 0.0))
-    left = 1.0 + float(first) - ratio * max(1.0 - float(second), 0.0)
-    return min(log_first + math.log(left), 0.0)
+    whole = np.asarray(log_first, dtype=np.float64)
+    tail = np.maximum(whole, DEEP)
+    first, second = relative_error(tail), relative_error(log_second)
+    ratio = np.exp(np.minimum(shift + np.asarray(log_second) - tail, 0.0))
+    left = 1.0 + first - ratio * np.maximum(1.0 - second, 0.0)
+    return np.asarray(np.where(whole < DEEP, whole, np.minimum(tail + np.log(left), 0.0)))
 
 
 def log_density(degrees: float, deviation: npt.ArrayLike) -> Floats:

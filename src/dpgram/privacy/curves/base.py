@@ -11,6 +11,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Final, final
 
+import numpy as np
+import numpy.typing as npt
 from scipy.special import erfcx, ndtr
 
 from dpgram.errors import GuaranteeError
@@ -47,6 +49,18 @@ class PrivacyCurve(ABC):
             return self._log_directions(epsilon)
         there, back = self._log_directions(-epsilon)
         return _mirrored(epsilon, back), _mirrored(epsilon, there)
+
+    def log_directions_at(self, epsilons: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """`log_directions` at many ε, a column each."""
+        found = self._log_directions_at(np.abs(epsilons))
+        for i in np.flatnonzero(epsilons < 0.0):
+            epsilon, (there, back) = float(epsilons[i]), map(float, found[:, i])
+            found[:, i] = _mirrored(epsilon, back), _mirrored(epsilon, there)
+        return found
+
+    def _log_directions_at(self, epsilons: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """`_log_directions` at many ε ≥ 0. A curve that knows them together overrides it."""
+        return np.array([self._log_directions(float(epsilon)) for epsilon in epsilons]).T
 
     def log_delta(self, epsilon: float) -> float:
         """ln δ(ε), the larger direction, rounded up."""

@@ -32,6 +32,8 @@ ROWS_AT_MOST: Final = 1 << 27
 GRID: Final = 2.0**-20
 """Numbers computed in floats are rounded to this grid before noise, in units of one row's trace."""
 
+SIMULATED: Final = 128
+"""Candidates for a direction that a simulation makes at once."""
 TIE: Final = 1e-9
 """Eigenvalues closer than this part of the largest are one."""
 
@@ -156,6 +158,24 @@ def alignments(values: FloatArray, inverse_temperatures: FloatArray) -> FloatArr
     return found
 
 
+def _shares(inverse_temperatures: FloatArray, gaps: FloatArray) -> FloatArray:
+    """1/(b_i + 2c_iΔ_ij) for j ≥ i, with the b_i that makes them add up to 1; 0 below the diagonal.
+
+    The sum is convex and falls in b: Newton's steps from b = 1 never pass the root.
+    """
+    count, width = len(inverse_temperatures), len(gaps)
+    levels = 2.0 * np.asarray(inverse_temperatures)[:, None] * gaps[:count]
+    levels[np.tril_indices(count, -1, width)] = np.inf
+    b = np.ones((count, 1))
+    for _ in range(60):
+        shares = 1.0 / (b + levels)
+        step = (shares.sum(axis=1) - 1.0) / (shares**2).sum(axis=1)
+        b[:, 0] += step
+        if np.all(step <= 1e-9 * b[:, 0]):
+            break
+    return np.asarray(1.0 / (b + levels))
+
+
 def tilt_variances(
     values: FloatArray, inverse_temperatures: FloatArray, value_scale: float, rank: int
 ) -> FloatArray:
@@ -170,9 +190,7 @@ def tilt_variances(
     width = len(values)
     gaps = np.maximum(np.subtract.outer(values, values), 0.0)
     tilts = np.zeros((width, width))
-    for i, cold in enumerate(inverse_temperatures):
-        levels = cold * gaps[i, i:]
-        tilts[i, i:] = 1.0 / (envelope_parameter(levels) + 2.0 * levels)
+    tilts[: len(inverse_temperatures)] = _shares(inverse_temperatures, gaps)
     tilts = np.triu(tilts, 1)
     upper = gaps**2 * tilts
     moved = gaps * tilts
@@ -230,6 +248,7 @@ def sample_eigenvectors(
         matrix,
         shared_inverse_temperatures(values, total, floor, split=split, norm=norm, width=width),
         generator,
+        at_most=SIMULATED,
     )
     rebuilt = (frame * values) @ frame.T
     return 0.5 * (rebuilt + rebuilt.T)
@@ -251,7 +270,7 @@ def sample_deflation(
     rest = np.array(matrix, dtype=np.float64)
     rebuilt = np.zeros_like(rest)
     for _ in range(rank):
-        direction = draw_direction(inverse_temperature * rest, generator).direction
+        direction = draw_direction(inverse_temperature * rest, generator, at_most=SIMULATED).direction
         value = direction @ rest @ direction + value_noise(value_scale, 1)
         part = value[0] * np.outer(direction, direction)
         rest -= part

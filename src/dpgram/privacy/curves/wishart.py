@@ -63,9 +63,15 @@ class SketchCurve(PrivacyCurve):
 
     def _log_directions(self, epsilon: float) -> tuple[float, float]:
         if isinstance(self.adjacency, AddRemove):
-            return _log_sketch_added(self.degrees, self.ratio, epsilon)
+            there, back = _log_sketch_added(self.degrees, self.ratio, epsilon)
+            return float(there), float(back)
         log_delta = _log_sketch_replaced(self.degrees, self.ratio, epsilon)
         return log_delta, log_delta
+
+    def _log_directions_at(self, epsilons: Floats) -> Floats:
+        if isinstance(self.adjacency, AddRemove):
+            return np.array(_log_sketch_added(self.degrees, self.ratio, epsilons))
+        return super(SketchCurve, self)._log_directions_at(epsilons)
 
 
 @final
@@ -89,9 +95,15 @@ class InverseWishartCurve(PrivacyCurve):
         _check_ratio(self.ratio)
 
     def _log_directions(self, epsilon: float) -> tuple[float, float]:
-        sketch = SketchCurve(adjacency=self.adjacency, degrees=self.degrees, ratio=self.ratio)
-        there, back = sketch.log_directions(epsilon)
+        there, back = self._sketch.log_directions(epsilon)
         return back, there
+
+    def _log_directions_at(self, epsilons: Floats) -> Floats:
+        return self._sketch.log_directions_at(epsilons)[::-1]
+
+    @property
+    def _sketch(self) -> SketchCurve:
+        return SketchCurve(adjacency=self.adjacency, degrees=self.degrees, ratio=self.ratio)
 
 
 @final
@@ -155,8 +167,8 @@ class AdaptiveCurve(PrivacyCurve):
         centre = 0.5 * self.mu * self.mu
 
         def logs(z: Floats) -> Floats:
-            pairs = [self.inner.log_directions(epsilon - centre - self.mu * float(x)) for x in z]
-            return np.array(pairs).T - 0.5 * z * z - 0.5 * math.log(2.0 * math.pi)
+            pairs = self.inner.log_directions_at(epsilon - centre - self.mu * z)
+            return np.asarray(pairs - 0.5 * z * z - 0.5 * math.log(2.0 * math.pi))
 
         low, high = support(lambda z: np.max(logs(z), axis=0), -_REACH, _REACH, points=33)
         nodes, weights = gauss_legendre(*np.linspace(low, high, 7), order=8)
@@ -165,17 +177,19 @@ class AdaptiveCurve(PrivacyCurve):
         return min(float(there), 0.0), min(float(back), 0.0)
 
 
-def _log_sketch_added(degrees: float, t: float, epsilon: float) -> tuple[float, float]:
-    """ln δ of χ²_r against (1 + t)χ²_r, in both directions. Proof: proofs/sketch.md#sketch-added."""
+def _log_sketch_added(degrees: float, t: float, epsilon: float | Floats) -> tuple[Floats, Floats]:
+    """ln δ of χ²_r against (1 + t)χ²_r, in both directions, at one ε or at many.
+
+    Proof: proofs/sketch.md#sketch-added.
+    """
     excess = float(excess_over_log(t))
     shift = 2.0 * epsilon / (degrees * t)
     centre = math.log1p(t) - excess / t  # (1 + t)ln(1 + t)/t − 1
     away = shift * (1.0 + t)
     near = -excess / t
-    lower = log_lower(degrees, [centre - away, near - shift])
-    upper = log_upper(degrees, [near + shift, centre + away])
-    there = log_difference(float(lower[0]), float(lower[1]), epsilon)
-    return there, log_difference(float(upper[0]), float(upper[1]), epsilon)
+    lower = log_lower(degrees, np.array([centre - away, near - shift]))
+    upper = log_upper(degrees, np.array([near + shift, centre + away]))
+    return log_difference(lower[0], lower[1], epsilon), log_difference(upper[0], upper[1], epsilon)
 
 
 def _log_sketch_replaced(degrees: float, t: float, epsilon: float) -> float:

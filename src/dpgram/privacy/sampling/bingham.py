@@ -20,6 +20,7 @@ in the exact sampler. There, whoever counts the rounds, by the clock or by the b
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from typing import Final, final
 
@@ -77,8 +78,13 @@ def candidates_at_once(width: int) -> int:
     return math.ceil(FAILURE_BITS * math.log(2.0) / least_acceptance)
 
 
-def draw_direction(exponent: FloatArray, generator: np.random.Generator) -> BinghamDraw:
-    """One unit vector u with density ∝ exp(uᵀ M u), M symmetric = `exponent`, to the precision of floats."""
+def draw_direction(
+    exponent: FloatArray, generator: np.random.Generator, *, at_most: int | None = None
+) -> BinghamDraw:
+    """One unit vector u with density ∝ exp(uᵀ M u), M symmetric = `exponent`, to the precision of floats.
+
+    `at_most` candidates are made at once: for simulations, whose time need not be the same for every matrix.
+    """
     width = exponent.shape[0]
     if width == 1:
         return BinghamDraw(direction=np.ones(1), candidates=1)
@@ -97,7 +103,7 @@ def draw_direction(exponent: FloatArray, generator: np.random.Generator) -> Bing
     except np.linalg.LinAlgError:
         raise _beyond_floats() from None
     log_bound = 0.5 * (width * np.log(width / b) - (width - b))
-    at_once, looked_at = candidates_at_once(width), 0
+    at_once, looked_at = min(candidates_at_once(width), at_most or sys.maxsize), 0
     for _ in range(ROUNDS):  # one, but for an event of probability 2^−40: all candidates are made and judged
         normals = generator.standard_normal((width, at_once))
         points = solve_triangular(factor, normals, lower=True, trans="T", check_finite=False)
@@ -123,7 +129,11 @@ def _beyond_floats() -> MechanismError:
 
 
 def draw_frame(
-    matrix: FloatArray, inverse_temperatures: FloatArray, generator: np.random.Generator
+    matrix: FloatArray,
+    inverse_temperatures: FloatArray,
+    generator: np.random.Generator,
+    *,
+    at_most: int | None = None,
 ) -> FloatArray:
     """Orthonormal columns θ_1 … θ_k: θ_i ∝ exp(c_i uᵀCu) on the sphere orthogonal to the earlier ones.
 
@@ -133,7 +143,7 @@ def draw_frame(
     rest = np.array(matrix, dtype=np.float64)
     reflectors: list[FloatArray] = []
     for inverse_temperature in inverse_temperatures:
-        direction = draw_direction(inverse_temperature * rest, generator).direction
+        direction = draw_direction(inverse_temperature * rest, generator, at_most=at_most).direction
         reflector = direction.copy()
         reflector[0] += np.copysign(1.0, direction[0])
         reflector /= np.linalg.norm(reflector)
