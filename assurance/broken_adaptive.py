@@ -24,6 +24,8 @@ import pyarrow as pa
 
 from assurance.trials import Outcome, Trial, checked
 from dpgram.core.noise import Entropy, SeededEntropy
+from dpgram.core.run import Measure
+from dpgram.core.sums import Lengths
 from dpgram.core.units import PolicyCounts
 from dpgram.document.coordinates import Coordinates
 from dpgram.document.fields import (
@@ -41,8 +43,7 @@ from dpgram.lattice import ROW_NORM, ROW_NORM_SQUARED
 from dpgram.privacy.count_noise import CountNoise
 from dpgram.publishing import _adaptive, _coordinates, _scales, _zoom, publish_with
 from dpgram.publishing._adaptive_prices import AdaptiveCalibration
-from dpgram.publishing.measurements.gram import FirstGram, lower_triangle
-from dpgram.publishing.measurements.histograms import Reach
+from dpgram.publishing.measurements.gram import lower_triangle
 from dpgram.release import Release
 from dpgram.rows.batch import CountedRows
 from dpgram.rows.encoder import Encoder
@@ -151,19 +152,17 @@ def _exact_ends() -> Iterator[None]:
 @contextlib.contextmanager
 def _exact_coordinates() -> Iterator[None]:
     """T from the matrix without its noise; the noisy one is published."""
-    seen: list[ExactGram] = []
-    honest_draw, honest = FirstGram.draw, _coordinates.whitening
+    seen: list[Any] = []
+    honest_draw, honest = Measure.draw, _coordinates.whitening
 
-    def draw(self: FirstGram, exact: tuple[ExactGram], entropy: Entropy) -> MeasuredMatrix:
+    def draw(self: Measure, exact: Sequence[Any], entropy: Entropy) -> Any:
         seen[:] = exact
         return honest_draw(self, exact, entropy)
 
     def spying(first: MeasuredMatrix, rows: float) -> Coordinates:
-        return honest(
-            msgspec.structs.replace(first, cells=lower_triangle(seen[0].cells.astype(object))), rows
-        )
+        return honest(msgspec.structs.replace(first, cells=lower_triangle(seen[0].astype(object))), rows)
 
-    with mock.patch.object(FirstGram, "draw", draw), mock.patch.object(_adaptive, "whitening", spying):
+    with mock.patch.object(Measure, "draw", draw), mock.patch.object(_adaptive, "whitening", spying):
         yield
 
 
@@ -171,17 +170,18 @@ def _exact_coordinates() -> Iterator[None]:
 def _exact_radius() -> Iterator[None]:
     """A radius that the longest row of the table just reaches."""
     longest: list[float] = []
-    honest = Reach.draw
+    honest = Measure.draw
 
-    def draw(self: Reach, exact: tuple[Any], entropy: Entropy) -> MeasuredReach:
-        (places,) = np.nonzero(exact[0].cells[0])
-        longest[:] = [float(places.max())]
+    def draw(self: Measure, exact: Sequence[Any], entropy: Entropy) -> Any:
+        if isinstance(self.what, Lengths):
+            (places,) = np.nonzero(exact[0][0])
+            longest[:] = [float(places.max())]
         return honest(self, exact, entropy)
 
     def spying(first: MeasuredMatrix, _: MeasuredReach | None, **__: Any) -> float:
         return first.radius * (1.0 + longest[0] / 64.0)
 
-    with mock.patch.object(Reach, "draw", draw), mock.patch.object(_adaptive, "last_radius", spying):
+    with mock.patch.object(Measure, "draw", draw), mock.patch.object(_adaptive, "last_radius", spying):
         yield
 
 

@@ -35,7 +35,7 @@ from dpgram.publishing.measurements.gram import FirstGram, Gram, full_matrix
 from dpgram.publishing.measurements.histograms import Clip, Histograms, Reach, Zoom
 from dpgram.publishing.measurements.levels import Levels
 from dpgram.publishing.measurements.models import Step
-from dpgram.publishing.publication import Answer, Program, Stage, drawn, publication
+from dpgram.publishing.publication import Answer, Program, Stage, measured, publication
 from dpgram.rows import Rows
 from dpgram.rows.batch import CountedRows, RowBatch
 from dpgram.rows.encoder import Encoder
@@ -222,12 +222,9 @@ def _sums(data: pa.Table, rules: RowRules, statistic: Statistic) -> tuple[Sum, .
 def _noisy(kind: str, factor: float, long: bool) -> Outcome:
     """Draws of exact sums that differ by one row, judged by what the honest one costs."""
     subject = subjects()[kind]
-    honest, measurement = (
-        subject.measurement,
-        subject.with_noise(factor),
-    )
+    honest, measurement, rules = subject.measurement, subject.with_noise(factor), subject.rules()
     runs = [
-        partial(drawn, measurement, _sums(table(rows), subject.rules(), honest.statistic)) for rows in (1, 0)
+        partial(measured, measurement, _sums(table(rows), rules, honest.statistic), rules) for rows in (1, 0)
     ]
     found = audit(
         *runs,
@@ -253,9 +250,9 @@ def _alone(delta: float, long: bool) -> Outcome:
     """A text that only the person in question has: whether it is among the levels that are published."""
     subject = subjects()["levels"]
     # Counts of little worth, so that whether a text is there tells more than they may.
-    honest = subject.with_noise(4.0)
+    honest, rules = subject.with_noise(4.0), subject.rules()
     runs = [
-        partial(drawn, replace(honest, delta=delta), _sums(data, subject.rules(), honest.statistic))
+        partial(measured, replace(honest, delta=delta), _sums(data, rules, honest.statistic), rules)
         for data in (table(1, "nobody else"), table(0))
     ]
     found = audit(
@@ -319,7 +316,7 @@ class _Doubling:
 def _histograms(found: Any) -> list[dict[Any, int]]:
     """The cells of every histogram by name; of a matrix, its trace: what a person may change by 2^30."""
     if isinstance(found, ExactLevels):
-        return [dict(each) for each in found.found]
+        return [dict(each) for each in found.cells]
     if isinstance(found, ExactGram):
         return [{"trace": int(np.trace(found.cells))}]
     return [{place: int(cell) for place, cell in enumerate(line) if cell} for line in found.cells]

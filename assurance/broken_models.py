@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Literal, final
@@ -25,6 +25,7 @@ from dpgram.analysis.glm import FeatureSpace, NewtonStep
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.pilot import pilot
 from dpgram.core.noise import Entropy, SeededEntropy
+from dpgram.core.run import Measure
 from dpgram.core.units import PolicyCounts
 from dpgram.document.coordinates import Coordinates
 from dpgram.document.fields import MeasuredStep
@@ -35,7 +36,7 @@ from dpgram.errors import DpgramWarning
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.models import linear, logistic
 from dpgram.publishing import _models, publish_with
-from dpgram.publishing.measurements.gram import Gram, MeasuredGram, lower_triangle
+from dpgram.publishing.measurements.gram import lower_triangle
 from dpgram.release import Release
 from dpgram.rows.batch import CountedRows
 from dpgram.rows.encoder import Encoder
@@ -106,10 +107,10 @@ def _same(written: tuple[int, ...], wanted: Any) -> bool:
 def _exact_pilot() -> Iterator[None]:
     """Models that begin with the fit of the exact matrix; the noisy one is published."""
     seen: list[Any] = []
-    honest = Gram.draw
+    honest = Measure.draw
 
-    def draw(self: Gram, exact: tuple[Any, ...], entropy: Entropy) -> tuple[MeasuredGram, ...]:
-        seen[:] = [exact[0].cells]
+    def draw(self: Measure, exact: Sequence[Any], entropy: Entropy) -> Any:
+        seen[:] = exact
         return honest(self, exact, entropy)
 
     def spying(release: Release) -> Moments:
@@ -120,7 +121,7 @@ def _exact_pilot() -> Iterator[None]:
     class Spying:
         of = staticmethod(spying)
 
-    with mock.patch.object(Gram, "draw", draw), mock.patch.object(_models, "Moments", Spying):
+    with mock.patch.object(Measure, "draw", draw), mock.patch.object(_models, "Moments", Spying):
         yield
 
 

@@ -25,10 +25,10 @@ import pyarrow.parquet as pq
 import dpgram
 from assurance.system_calls import Ending, Fate, unwatched, watched
 from dpgram import cli
+from dpgram.core.run import Measure
 from dpgram.engines.local import LocalEngine
 from dpgram.errors import DpgramError, LedgerError
 from dpgram.mechanisms import CalibratedGaussian
-from dpgram.privacy.count_noise import CountNoise
 from dpgram.privacy.ledger import Ledger
 from dpgram.release import Release
 from dpgram.schema import Schema, numeric
@@ -210,7 +210,7 @@ def _play(flow: Flow, template: Path, folder: Path, fate: Fate, at: int) -> _Pla
 
 def _tell_of_draws(sign: Path) -> None:
     """In the child only: the first noise that meets data leaves a sign outside the folder."""
-    kinds: tuple[Any, ...] = (CalibratedGaussian, CountNoise)
+    kinds: tuple[Any, ...] = (CalibratedGaussian, Measure)
     for kind in kinds:
         honest = kind.draw
 

@@ -218,7 +218,7 @@ def _sums(make: Callable[[], Any]) -> list[list[list[int]]]:
         counts = (RowsStatistic(("x",)), LevelsStatistic(("t",)), OctavesStatistic(("x",)))
         for learnt in added_up(make(), Pass(rules=rules, statistics=counts)):
             if isinstance(learnt, ExactLevels):
-                assert all(level.encode() for column in learnt.found for level in column)
+                assert all(level.encode() for column in learnt.cells for level in column)
     return [one.cells.tolist() for one in found if isinstance(one, ExactGram)]
 
 

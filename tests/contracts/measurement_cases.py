@@ -251,12 +251,12 @@ class LevelsCase(Case):
 
     def cells(self, measurement: Any, exact: Any) -> Sequence[float]:
         texts = [*TEXTS, "x" * 300]
-        assert set(exact[0].found[0]) <= set(filter(None, texts))
-        return [exact[0].found[0].get(text, 0) / GAUSSIAN.scale for text in texts]
+        assert set(exact[0].cells[0]) <= set(filter(None, texts))
+        return [exact[0].cells[0].get(text, 0) / GAUSSIAN.scale for text in texts]
 
     def seen(self, measurement: Any, published: Any, exact: Any) -> tuple[Sequence[float], Sequence[float]]:
         """The fullest level."""
-        fullest, count = max(exact[0].found[0].items(), key=lambda pair: pair[1])
+        fullest, count = max(exact[0].cells[0].items(), key=lambda pair: pair[1])
         found = published.columns[0]
         noisy = int(found.counts[found.levels.index(fullest)])
         return [noisy / GAUSSIAN.scale], [count / GAUSSIAN.scale]

@@ -500,7 +500,7 @@ def histograms(table: pa.Table) -> dict[str, Any]:
     nodes, clip, reach = add_up(table, later, threads=1, progress=False)
     found: dict[str, Any] = {"rows": rows, "octaves": octaves, "bins": bins, "nodes": nodes}
     found |= {"clip": clip, "reach": reach}
-    return {name: each.cells for name, each in found.items()} | {"levels": Counter(levels.found[0])}
+    return {name: each.cells for name, each in found.items()} | {"levels": Counter(levels.cells[0])}
 
 
 class TestNoise:

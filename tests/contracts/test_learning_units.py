@@ -108,7 +108,7 @@ def histograms(table: pa.Table, unit: str | None = "id", **split: Any) -> dict[s
     )
     rows, octaves, bins, levels, nodes, clip, reach = found
     counts = {"rows": rows, "octaves": octaves, "bins": bins, "nodes": nodes, "clip": clip, "reach": reach}
-    return {name: each.cells for name, each in counts.items()} | {"levels": Counter(levels.found[0])}
+    return {name: each.cells for name, each in counts.items()} | {"levels": Counter(levels.cells[0])}
 
 
 COUNTED = ("rows", "octaves", "bins", "nodes", "clip", "reach")

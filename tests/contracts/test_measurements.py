@@ -29,7 +29,7 @@ from dpgram.privacy.events import ApproximateEvent, GaussianEvent, PureEvent, pa
 from dpgram.publishing import measurements
 from dpgram.publishing.measurements.base import Measurement
 from dpgram.publishing.measurements.each_group import EachGroup
-from dpgram.publishing.publication import drawn
+from dpgram.publishing.publication import measured
 from dpgram.rows.rules import RowRules
 from dpgram.sums.from_bytes import sum_from_bytes
 
@@ -223,7 +223,8 @@ def test_a_measurement_can_be_sent_to_another_process(case: Case) -> None:
     assert exact(there, rows) == exact(measurement, rows)
     assert there.event == measurement.event
     sums = exact(measurement, rows)
-    assert drawn(there, sums, SeededEntropy(3)) == drawn(measurement, sums, SeededEntropy(3))
+    one, other = (measured(each, sums, RULES, SeededEntropy(3)) for each in (there, measurement))
+    assert one == other
 
 
 @every_case
@@ -248,7 +249,7 @@ def test_sums_can_be_sent_as_bytes(case: Case) -> None:
 def test_what_was_drawn_can_be_kept_in_a_file(case: Case) -> None:
     measurement = case.measurement(ADD_REMOVE)
     for seed in range(20):
-        published = drawn(measurement, exact(measurement, ordinary(200)), SeededEntropy(seed))
+        published = measured(measurement, exact(measurement, ordinary(200)), RULES, SeededEntropy(seed))
         kept = parse_strictly(canonical_bytes(measurement.to_json(published)))
         assert measurement.from_json(kept) == published
         assert measurement.to_json(measurement.from_json(kept)) == measurement.to_json(published)
@@ -261,7 +262,7 @@ def test_the_noise_has_its_scale(case: Case) -> None:
     sums = exact(measurement, [(0.3, 0.4, 0.5, "u", "p")] * 2000)
     found: list[np.ndarray] = []
     while not found or len(found) * case.statistic(np.array(found[:1]))[1] < case.degrees:
-        noisy, true = case.seen(measurement, drawn(measurement, sums, source), sums)
+        noisy, true = case.seen(measurement, measured(measurement, sums, RULES, source), sums)
         found.append(np.subtract(noisy, true))
     for factor, accepted in ((1.0, True), (0.9, False), (1.1, False)):
         statistic, degrees = case.statistic(np.array(found) / factor)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,7 @@ from dpgram.mechanisms import CalibratedGaussian, CalibratedMatrixLaplace, Calib
 from dpgram.privacy.adjacency import AddRemove
 from dpgram.publishing import publish_with
 from dpgram.publishing.measurements.gram import Gram, full_matrix
-from dpgram.publishing.publication import drawn
+from dpgram.publishing.publication import measured
 from dpgram.rows.encoder import Encoder
 from dpgram.rows.rules import RowRules
 from dpgram.sums.grams import GramStatistic
@@ -103,7 +103,8 @@ def draws(name: str) -> tuple[np.ndarray, ...]:
     one, entropy = fixed(), SeededEntropy(11)
     facts = PublicFacts(width=SCHEMA.width, adjacency=AddRemove())
     measurement = Gram(encoder=one.encoder, mechanism=MECHANISMS[name], facts=facts)
-    found = [drawn(measurement, one.exact, entropy)[0].matrix.cells for _ in range(DRAWS)]
+    draw = partial(measured, measurement, one.exact, RowRules(schema=SCHEMA), entropy)
+    found = [draw()[0].matrix.cells for _ in range(DRAWS)]
     return tuple(full_matrix(cells, SCHEMA.width).astype(np.float64) for cells in found)
 
 

@@ -779,8 +779,8 @@ def test_learning_takes_one_row_of_each_person() -> None:
     assert isinstance(octaves, ExactCounts)
     assert isinstance(levels, ExactLevels)
     assert octaves.cells.sum() == 3 * ROW_NORM_SQUARED
-    assert sum(levels.found[0].values()) == 3 * ROW_NORM_SQUARED
-    assert len(levels.found[0]) == 3
+    assert sum(levels.cells[0].values()) == 3 * ROW_NORM_SQUARED
+    assert len(levels.cells[0]) == 3
     assert taken[0] == taken[1] == taken[2]
 
 

@@ -513,7 +513,7 @@ def test_a_weighted_row_adds_at_most_one_row_to_one_cell(at_most: float) -> None
     for weight in weights:
         row = pa.table({"x": [0.3], "s": ["a"], "w": pa.array([weight], pa.float64())})
         levels, *others = add_up(row, Pass(rules=rules, statistics=statistics))
-        (text,) = levels.found
+        (text,) = levels.cells
         for cells in ([text.get("a", 0)], *(each.cells.ravel().tolist() for each in others)):
             assert sum(cell != 0 for cell in cells) <= 1
             assert 0 <= sum(cells) <= ROW_NORM_SQUARED

@@ -26,6 +26,8 @@ Integers = npt.NDArray[np.object_]
 LARGEST_SCALE: Final = 2.0**56
 """OpenDP's integers end at ±2^63: at this scale a Gaussian gets there with probability below e^−8000."""
 _LARGEST: Final = (1 << 63) - 1
+_ROUNDING: Final = 2.0**-40
+"""Far more than erfc, log and the operations around them lose, relatively."""
 _TABLE_SCALE: Final = 64.0
 """A seeded Gaussian is drawn from a table of its probabilities up to this scale."""
 
@@ -234,6 +236,24 @@ def offdiagonal_scale_at_least(sigma: float) -> float:
     while 2 * Fraction(scale) ** 2 < Fraction(sigma) ** 2:
         scale = math.nextafter(scale, math.inf)
     return scale
+
+
+def threshold(noise: Noise, columns: int) -> int:
+    """The least noisy count at which a text of so many columns is shown, rounded up.
+
+    2^30 + t with P(X ≥ t) ≤ δ/columns: Φ̄((t − 1)/σ) is more than that of the discrete Gaussian, e^{−t/b} than
+    that of the discrete Laplace. Proof: proofs/levels.md#levels-claim.
+    """
+    chance = noise.delta / columns * (1.0 - _ROUNDING)
+    if noise.law == "gaussian":
+        low, high = 0.0, 40.0
+        while (middle := 0.5 * (low + high)) not in (low, high):
+            tail = 0.5 * math.erfc(middle / math.sqrt(2.0)) * (1.0 + _ROUNDING * (1.0 + middle * middle))
+            low, high = (low, middle) if tail <= chance else (middle, high)
+        reach = high * noise.scale + 1.0
+    else:
+        reach = -math.log(chance) * noise.scale
+    return (1 << 30) + math.ceil(max(reach, 1.0) * (1.0 + _ROUNDING))
 
 
 def simulation(seed: int) -> np.random.Generator:

@@ -307,6 +307,11 @@ class Nodes:
         """Nodes or levels, without the cells for what was lost."""
         return self.levels or NODES
 
+    @property
+    def losses(self) -> int:
+        """Cells for what was lost: nothing lies below or above a level."""
+        return 2 if self.levels else LOST
+
 
 @final
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final, Literal, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from dpgram.core.noise import Entropy
+from dpgram.core.noise import Entropy, Noise
 from dpgram.errors import MechanismError, shown, whole
 from dpgram.mechanisms._stated import StatedNoise
 from dpgram.noise import Law
@@ -194,6 +194,11 @@ class CalibratedMechanism(ABC):
     @abstractmethod
     def expected(self, values: npt.NDArray[np.float64]) -> Law:
         """The law of a release of a Gram matrix with these eigenvalues, in lattice units: for forecasts."""
+
+    @property
+    def added(self) -> Noise | None:
+        """The noise that the core adds; None where a mechanism has a law of its own."""
+        return None
 
     @abstractmethod
     def draw(self, gram: npt.NDArray[np.int64], entropy: Entropy) -> Drawn:

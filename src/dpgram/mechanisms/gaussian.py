@@ -126,9 +126,13 @@ class CalibratedGaussian(CalibratedMechanism):
         """μ-GDP."""
         return GaussianEvent(mu=self._mu_at_least(facts))
 
+    @property
+    def added(self) -> Noise:
+        return Noise("gaussian", self.sigma)
+
     def draw(self, gram: npt.NDArray[np.int64] | IntegerMatrix, entropy: Entropy) -> Drawn:
         """Independent noise on the diagonal and on every cell below it, mirrored."""
-        cells = on_matrix(gram, Noise("gaussian", self.sigma), entropy)
+        cells = on_matrix(gram, self.added, entropy)
         return Drawn(cells=cells, noise=self.law(len(gram)))
 
     def _mu_at_least(self, facts: PublicFacts) -> float:

@@ -95,9 +95,13 @@ class CalibratedMatrixLaplace(CalibratedMechanism):
         """Pure ε."""
         return PureEvent(epsilon=self._epsilon(facts))
 
+    @property
+    def added(self) -> Noise:
+        return Noise("matrix-laplace", self.theta)
+
     def draw(self, gram: npt.NDArray[np.int64], entropy: Entropy) -> Drawn:
         """Rounded noise on integers is rounding after noise: the pure guarantee survives it."""
-        cells = on_matrix(gram, Noise("matrix-laplace", self.theta), entropy)
+        cells = on_matrix(gram, self.added, entropy)
         return Drawn(cells=cells, noise=self.law(len(gram)))
 
     def _epsilon(self, facts: PublicFacts) -> float:

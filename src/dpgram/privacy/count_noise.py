@@ -9,7 +9,7 @@ are exact rationals here, so that parts add up without rounding. proofs/bounds.m
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, final
 
@@ -125,7 +125,9 @@ def level_threshold(noise: CountNoise, delta: float, columns: int) -> int:
 
     Proof: proofs/levels.md#levels-claim.
     """
-    return math.ceil(ROW_NORM_SQUARED * (1.0 + noise.upper_quantile(delta / columns)))
+    from dpgram.core.noise import threshold
+
+    return threshold(replace(noise.core, delta=delta), columns)
 
 
 def in_rows(cells: Integers) -> npt.NDArray[np.float64]:

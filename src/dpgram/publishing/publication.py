@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, final
 
+from dpgram.core.accounting import Price
 from dpgram.errors import (
     BudgetExceeded,
     DpgramError,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from dpgram.privacy.ledger import Ledger
     from dpgram.privacy.receipt import Receipt
     from dpgram.publishing.measurements.base import Measurement
+    from dpgram.rows.rules import RowRules
 
 T = TypeVar("T")
 
@@ -244,8 +246,16 @@ def refuse_seeded(entropy: Entropy, account: Account | Prepaid | None) -> None:
         )
 
 
+def measured(measurement: Measurement, exact: Any, rules: RowRules, entropy: Entropy) -> Any:
+    """What is published of exact sums of rows that were read by these rules."""
+    measure = measurement.measure(rules)
+    if measure is None:
+        return measurement.draw(exact, entropy)
+    return measurement.record(measure.draw([one.cells for one in exact], entropy))
+
+
 class Drawable(Protocol):
-    """A measurement, or a mechanism: anything that puts noise on exact sums."""
+    """A mechanism: anything that puts noise on exact sums."""
 
     def draw(self, exact: Any, entropy: Entropy, /) -> Any:
         """One draw."""
@@ -317,11 +327,10 @@ class _Run:
             exact = stage.carry(exact)
         if stage.charge is not None:
             self._charge(stage.charge)
-        for measurement in stage.measurements:
-            self.allowance.use(measurement.event)
+        self._use(stage)
         with self._watched():
             published = tuple(
-                measurement.draw(found, self.entropy)
+                measured(measurement, found, stage.work.rules, self.entropy)
                 for measurement, found in zip(stage.measurements, exact, strict=True)
             )
         if self.journal is not None:
@@ -331,6 +340,12 @@ class _Run:
         if stage.look is not None:
             stage.look(sums)
         return published
+
+    def _use(self, stage: Stage) -> None:
+        """Hold what this stage draws against what was charged. What the core draws, it prices itself."""
+        for measurement in stage.measurements:
+            measure = measurement.measure(stage.work.rules)
+            self.allowance.use(measurement.event if measure is None else measure.price(self.adjacency.name))
 
     @contextlib.contextmanager
     def _watched(self) -> Iterator[None]:
@@ -349,8 +364,7 @@ class _Run:
         """What an interrupted run of the same publication has drawn already."""
         if stage.charge is not None:
             self._charge(stage.charge)
-        for measurement in stage.measurements:
-            self.allowance.use(measurement.event)
+        self._use(stage)
         if not self.recalled:
             self.recalled = True
             tell_caller(
@@ -436,15 +450,20 @@ class Allowance:
         self._move(event, 1)
         self._most = max(self._most, self._squares, self._epsilons)
 
-    def use(self, event: Event) -> None:
+    def use(self, what: Event | Price) -> None:
         """Something is about to be drawn: refuse what no charge covers."""
-        self._move(event, -1)
+        if isinstance(what, Price):
+            self._squares -= what.mu_squared
+            self._epsilons -= what.epsilon
+            self._deltas -= what.delta
+        else:
+            self._move(what, -1)
         slack = self._most * _ROUNDING
         short = min(self._squares, self._epsilons, self._deltas) < -slack
         if short or any(count < 0 for count in self._others.values()):
             raise MechanismError(
                 "a measurement would cost more than was charged for it",
-                got=describe(event),
+                got=what if isinstance(what, Price) else describe(what),
                 remedy="This is a bug: please report it. Nothing was drawn",
             )
 

@@ -33,6 +33,14 @@ class Sum(Protocol):
         """A self-checking form for shipping between workers."""
 
 
+class CoreSum(Sum, Protocol):
+    """One that the core has added up."""
+
+    @property
+    def cells(self) -> core.Cells:
+        """The exact sum as the core knows it."""
+
+
 class Accumulator(Protocol):
     """Adds rows up; serves one thread."""
 
@@ -72,7 +80,7 @@ class CoreStatistic(Statistic):
         """What the core adds up of the rows that these rules read."""
 
     @abstractmethod
-    def carried(self, found: core.Found) -> Sum:
+    def carried(self, found: core.Found) -> CoreSum:
         """An exact sum, to be shipped and merged."""
 
     def accumulator(self, rules: RowRules) -> Accumulator:

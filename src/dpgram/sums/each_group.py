@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, final
 
 from dpgram.core import sums as core
-from dpgram.sums.base import CoreStatistic, Statistic, Sum
+from dpgram.sums.base import CoreStatistic, CoreSum, Statistic
 
 if TYPE_CHECKING:
     from dpgram.rows.rules import RowRules
@@ -27,7 +27,7 @@ class EachGroupStatistic(CoreStatistic):
         alone = _alone(rules)
         return core.EachGroup(tuple(None if one is None else one.what(alone) for one in self.members))
 
-    def carried(self, found: core.Found) -> Sum:
+    def carried(self, found: core.Found) -> CoreSum:
         """Members are of one kind."""
         return next(one for one in self.members if one is not None).carried(found)
 

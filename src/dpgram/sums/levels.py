@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Self, final
 
@@ -26,30 +25,30 @@ class ExactLevels:
 
     MAGIC: ClassVar[bytes] = b"dpgram exact levels, not private, 1\n"
 
-    found: tuple[Mapping[str, int], ...] = field(repr=False)
+    cells: tuple[Counter[str], ...] = field(repr=False)
     counts: PolicyCounts = field(repr=False)
 
     def __or__(self, other: ExactLevels) -> ExactLevels:
-        if len(self.found) != len(other.found):
+        if len(self.cells) != len(other.cells):
             raise DpgramError("levels of different columns cannot be added")
-        both = tuple(Counter(a) + Counter(b) for a, b in zip(self.found, other.found, strict=True))
+        both = tuple(Counter(a) + Counter(b) for a, b in zip(self.cells, other.cells, strict=True))
         return ExactLevels(both, self.counts + other.counts)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ExactLevels):
             return NotImplemented
-        same = [dict(a) for a in self.found] == [dict(b) for b in other.found]
+        same = [dict(a) for a in self.cells] == [dict(b) for b in other.cells]
         return same and self.counts == other.counts
 
     def __hash__(self) -> int:
-        return hash((self.counts, *(frozenset(each.items()) for each in self.found)))
+        return hash((self.counts, *(frozenset(each.items()) for each in self.cells)))
 
     def __repr__(self) -> str:
-        return f"<ExactLevels of {len(self.found)} columns: EXACT, NOT PRIVATE, never publish>"
+        return f"<ExactLevels of {len(self.cells)} columns: EXACT, NOT PRIVATE, never publish>"
 
     def to_bytes(self) -> bytes:
         """A self-checking form for shipping between workers."""
-        payload = json.dumps([dict(each) for each in self.found]).encode()
+        payload = json.dumps([dict(each) for each in self.cells]).encode()
         return packed(self.MAGIC, {"counts": asdict(self.counts)}, payload)
 
     @classmethod

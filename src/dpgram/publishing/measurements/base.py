@@ -7,18 +7,28 @@ list of measurements in one event: docs/explanation/how-it-works.md, docs/adr/00
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import msgspec
 
+from dpgram.core.encode import broken
+from dpgram.core.run import Measure
+from dpgram.sums.base import CoreStatistic
+
 if TYPE_CHECKING:
-    from dpgram.core.noise import Entropy
+    from dpgram.core.noise import Entropy, Noise
+    from dpgram.core.run import Noisy
     from dpgram.privacy.events import Event
+    from dpgram.rows.rules import RowRules
     from dpgram.sums.base import Statistic
 
 
 class Measurement(ABC):
-    """One noisy sum. Frozen, and public: it holds nothing of the table."""
+    """One noisy sum. Frozen, and public: it holds nothing of the table.
+
+    Where noise is added to a sum, the core computes the price and draws, and `record` is given what came of
+    it. Mechanisms with a law of their own draw from the exact sum: each has a page in proofs/.
+    """
 
     __slots__ = ()
 
@@ -36,9 +46,26 @@ class Measurement(ABC):
     def event(self) -> Event:
         """What one draw costs."""
 
-    @abstractmethod
+    @property
+    def added(self) -> Noise | None:
+        """The noise that the core adds; None where a mechanism has a law of its own."""
+        return None
+
+    @final
+    def measure(self, rules: RowRules) -> Measure | None:
+        """The same for the core: what is added up of rows that are read by these rules, and the noise."""
+        noise, statistic = self.added, self.statistic
+        if noise is None or not isinstance(statistic, CoreStatistic):
+            return None
+        return Measure(statistic.what(rules), noise)
+
+    def record(self, drawn: tuple[Noisy, ...]) -> Any:
+        """What is published of what the core drew, for each group or once."""
+        raise broken(f"nothing is added to {self.kind}, so that {len(drawn)} draws are of something else")
+
     def draw(self, exact: Any, entropy: Entropy) -> Any:
         """What is published of the exact sums. `dpgram.publishing.publication` alone calls it: paid first."""
+        raise broken(f"{self.kind} has no law of its own, for {type(exact)} and {entropy.label} bits")
 
     def to_json(self, published: Any) -> Any:
         """What `draw` gave, as plain values: for the file from which an interrupted publication goes on."""

@@ -6,6 +6,7 @@ A row, or a unit, adds at most 2^30 to one cell of each of m histograms: proofs/
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
@@ -30,7 +31,8 @@ from dpgram.sums.counts import (
 from dpgram.sums.zoom import Window, zoom_steps
 
 if TYPE_CHECKING:
-    from dpgram.core.noise import Entropy, Integers
+    from dpgram.core.noise import Entropy, Integers, Noise
+    from dpgram.core.run import Noisy
     from dpgram.privacy.events import Event
     from dpgram.sums.counts import ExactCounts
 
@@ -38,6 +40,11 @@ if TYPE_CHECKING:
 def decimal_cells(cells: Integers) -> tuple[str, ...]:
     """Whole numbers as a release writes them."""
     return tuple(str(int(cell)) for cell in cells)
+
+
+def histograms_of(drawn: tuple[Noisy, ...]) -> tuple[tuple[Integers, ...], ...]:
+    """What the core drew, as lines of cells."""
+    return tuple(tuple(line for line in one if not isinstance(line, Mapping)) for one in drawn)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +72,10 @@ class CountMeasurement(Measurement):
         """μ² = m·units_changed·2^60/σ², or ε = m·units_changed·2^30/b."""
         return count_event(self.noise, histograms=self.drawn, units_changed=self.units_changed)
 
+    @property
+    def added(self) -> Noise | None:
+        return self.noise.core
+
     def _facts(self) -> dict[str, Any]:
         return {"law": self.noise.law, "scale": self.noise.scale, "share": self.share}
 
@@ -82,9 +93,9 @@ class RowCount(CountMeasurement):
     def statistic(self) -> RowsStatistic:
         return RowsStatistic(self.columns)
 
-    def draw(self, exact: tuple[ExactCounts], entropy: Entropy) -> MeasuredRows:
-        (cell,) = decimal_cells(self.noise.draw(exact[0].cells, entropy).ravel())
-        return MeasuredRows(cell=cell, **self._facts())
+    def record(self, drawn: tuple[Noisy, ...]) -> MeasuredRows:
+        (((cell,),),) = histograms_of(drawn)
+        return MeasuredRows(cell=str(int(cell)), **self._facts())
 
 
 @final
@@ -100,9 +111,9 @@ class Octaves(CountMeasurement):
     def statistic(self) -> OctavesStatistic:
         return OctavesStatistic(self.columns)
 
-    def draw(self, exact: tuple[ExactCounts], entropy: Entropy) -> MeasuredOctaves:
+    def record(self, drawn: tuple[Noisy, ...]) -> MeasuredOctaves:
         """What noise hides is left out: post-processing. Proof: proofs/bounds.md#bounds-after."""
-        noisy = self.noise.draw(exact[0].cells, entropy)
+        (noisy,) = histograms_of(drawn)
         return MeasuredOctaves(
             columns=tuple(self._run(name, cells) for name, cells in zip(self.columns, noisy, strict=True)),
             **self._facts(),
@@ -137,6 +148,11 @@ class Bins(CountMeasurement):
     def statistic(self) -> BinsStatistic:
         """The finest bins, of which every look is made."""
         return BinsStatistic(self.columns, self.bounds)
+
+    @property
+    def added(self) -> None:
+        """Each look depends on the one before: it draws by itself."""
+        return None
 
     @property
     def drawn(self) -> int:

@@ -12,7 +12,8 @@ from dpgram.sums.base import CoreStatistic
 from dpgram.sums.each_group import EachGroupStatistic
 
 if TYPE_CHECKING:
-    from dpgram.core.noise import Entropy
+    from dpgram.core.noise import Entropy, Noise
+    from dpgram.core.run import Noisy
     from dpgram.privacy.events import Event
 
 
@@ -47,6 +48,19 @@ class EachGroup(Measurement):
     @property
     def event(self) -> Event:
         return self.present[0].event
+
+    @property
+    def added(self) -> Noise | None:
+        """The same for all, as they have one price."""
+        noises = {one.added for one in self.present}
+        if len(noises) != 1:
+            raise MechanismError("groups have one noise", remedy="This is a bug: please report it")
+        return noises.pop()
+
+    def record(self, drawn: tuple[Noisy, ...]) -> tuple[Any, ...]:
+        """What each member publishes of its group's draw; None where there is no member."""
+        each = iter(drawn)
+        return tuple(None if one is None else one.record((next(each),)) for one in self.members)
 
     def draw(self, exact: tuple[Any, ...], entropy: Entropy) -> tuple[Any, ...]:
         """What each member publishes of the sum of its group; None where there is no member."""

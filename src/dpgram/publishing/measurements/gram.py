@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 from msgspec import Struct
 
+from dpgram.core.encode import broken
 from dpgram.document.fields import MeasuredMatrix, PublishedMatrix
 from dpgram.errors import MechanismError
 from dpgram.mechanisms import CalibratedMechanism, Drawn, PublicFacts
@@ -18,7 +20,8 @@ from dpgram.rows.encoder import Encoder
 from dpgram.sums.grams import GramStatistic
 
 if TYPE_CHECKING:
-    from dpgram.core.noise import Entropy
+    from dpgram.core.noise import Entropy, Noise
+    from dpgram.core.run import Noisy
     from dpgram.privacy.events import Event
     from dpgram.sums.exact_gram import ExactGram
 
@@ -54,8 +57,17 @@ class Gram(Measurement):
     def event(self) -> Event:
         return self.mechanism.event(self.facts)
 
-    def draw(self, exact: tuple[ExactGram, ...], entropy: Entropy) -> tuple[MeasuredGram, ...]:
+    @property
+    def added(self) -> Noise | None:
+        return self.mechanism.added
+
+    def record(self, drawn: tuple[Noisy, ...]) -> tuple[MeasuredGram, ...]:
         """A noisy matrix for each group."""
+        made = [Drawn(cells=cells, noise=_law(self.mechanism, len(cells))) for cells in _matrices(drawn)]
+        return tuple(MeasuredGram(matrix=published_matrix(one), noise=one.noise) for one in made)
+
+    def draw(self, exact: tuple[ExactGram, ...], entropy: Entropy) -> tuple[MeasuredGram, ...]:
+        """A noisy matrix for each group, by a mechanism with a law of its own."""
         drawn = [self.mechanism.draw(found.cells, entropy) for found in exact]
         return tuple(MeasuredGram(matrix=published_matrix(one), noise=one.noise) for one in drawn)
 
@@ -84,11 +96,14 @@ class FirstGram(Measurement):
     def event(self) -> Event:
         return self.mechanism.event(self.facts)
 
-    def draw(self, exact: tuple[ExactGram], entropy: Entropy) -> MeasuredMatrix:
+    @property
+    def added(self) -> Noise | None:
+        return self.mechanism.added
+
+    def record(self, drawn: tuple[Noisy, ...]) -> MeasuredMatrix:
         """One noisy matrix."""
-        (found,) = exact
-        drawn = self.mechanism.draw(found.cells, entropy)
-        coordinates, noise = self.encoder.coordinates, drawn.noise
+        (cells,) = _matrices(drawn)
+        coordinates, noise = self.encoder.coordinates, _law(self.mechanism, len(cells))
         if coordinates is None or not isinstance(noise, SymmetricGaussian | MatrixLaplace):
             raise MechanismError(
                 "a first matrix has coordinates and noise that was added",
@@ -99,8 +114,21 @@ class FirstGram(Measurement):
             coordinates=coordinates,
             radius=self.encoder.radius,
             noise=noise,
-            cells=lower_triangle(drawn.cells),
+            cells=lower_triangle(cells),
         )
+
+
+def _matrices(drawn: tuple[Noisy, ...]) -> Iterator[IntegerMatrix]:
+    """What the core drew, as matrices."""
+    for (cells,) in drawn:
+        if isinstance(cells, Mapping):
+            raise broken("these are no matrices")
+        yield cells
+
+
+def _law(mechanism: CalibratedMechanism, width: int) -> Law:
+    """Of noise that is added: the same whatever the matrix."""
+    return mechanism.expected(np.zeros(width))
 
 
 def published_matrix(drawn: Drawn) -> PublishedMatrix:

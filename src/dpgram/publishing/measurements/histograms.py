@@ -6,6 +6,7 @@ A row, or a unit, adds at most 2^30 to each histogram: to one cell, or shared be
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
@@ -19,14 +20,13 @@ from dpgram.document.fields import (
     MeasuredZoom,
     NumberHistogram,
 )
-from dpgram.publishing.measurements.counts import CountMeasurement, decimal_cells
+from dpgram.publishing.measurements.counts import CountMeasurement, decimal_cells, histograms_of
 from dpgram.rows.encoder import Encoder
 from dpgram.sums.clip import ClipStatistic
 from dpgram.sums.histograms import HistogramColumn, HistogramsStatistic
 
 if TYPE_CHECKING:
-    from dpgram.core.noise import Entropy, Integers
-    from dpgram.sums.counts import ExactCounts
+    from dpgram.core.run import Noisy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,10 +43,14 @@ class _ColumnHistograms(CountMeasurement):
     def drawn(self) -> int:
         return len(self.columns)
 
-    def _noisy(self, exact: tuple[ExactCounts], entropy: Entropy) -> Iterator[tuple[str, ...]]:
-        """Noise on every cell of every column, nodes or levels and what was lost."""
-        for column, line in zip(self.columns, exact[0].cells, strict=True):
-            yield decimal_cells(self.noise.draw(line[: column.cells + column.losses], entropy))
+    @abstractmethod
+    def record(self, drawn: tuple[Noisy, ...]) -> Any:
+        """The noisy cells by column."""
+
+    def _noisy(self, drawn: tuple[Noisy, ...]) -> Iterator[tuple[HistogramColumn, tuple[str, ...]]]:
+        """Each column with its cells: nodes or levels, and what was lost."""
+        (lines,) = histograms_of(drawn)
+        return zip(self.columns, map(decimal_cells, lines), strict=True)
 
 
 @final
@@ -60,14 +64,13 @@ class Histograms(_ColumnHistograms):
     kind: ClassVar[str] = "histograms"
     result: ClassVar[Any] = MeasuredHistograms
 
-    def draw(self, exact: tuple[ExactCounts], entropy: Entropy) -> MeasuredHistograms:
-        noisy = zip(self.columns, self._noisy(exact, entropy), strict=True)
+    def record(self, drawn: tuple[Noisy, ...]) -> MeasuredHistograms:
         return MeasuredHistograms(
             columns=tuple(
                 LevelHistogram(column=column.name, counts=cells[: column.cells], lost=cells[column.cells :])
                 if column.bounds is None
                 else _of_numbers(column.name, column.bounds, cells)
-                for column, cells in noisy
+                for column, cells in self._noisy(drawn)
             ),
             **self._facts(),
         )
@@ -84,12 +87,11 @@ class Zoom(_ColumnHistograms):
     kind: ClassVar[str] = "zoom"
     result: ClassVar[Any] = MeasuredZoom
 
-    def draw(self, exact: tuple[ExactCounts], entropy: Entropy) -> MeasuredZoom:
-        noisy = zip(self.columns, self._noisy(exact, entropy), strict=True)
+    def record(self, drawn: tuple[Noisy, ...]) -> MeasuredZoom:
         return MeasuredZoom(
             columns=tuple(
                 _of_numbers(column.name, column.bounds, cells)
-                for column, cells in noisy
+                for column, cells in self._noisy(drawn)
                 if column.bounds is not None
             ),
             **self._facts(),
@@ -116,9 +118,9 @@ class Reach(CountMeasurement):
     def statistic(self) -> ClipStatistic:
         return ClipStatistic(self.encoder, reach=True)
 
-    def draw(self, exact: tuple[ExactCounts], entropy: Entropy) -> MeasuredReach:
-        noisy: Integers = self.noise.draw(exact[0].cells[0], entropy)
-        return MeasuredReach(cells=decimal_cells(noisy), **self._facts())
+    def record(self, drawn: tuple[Noisy, ...]) -> MeasuredReach:
+        ((cells,),) = histograms_of(drawn)
+        return MeasuredReach(cells=decimal_cells(cells), **self._facts())
 
 
 @final
@@ -137,6 +139,6 @@ class Clip(CountMeasurement):
     def statistic(self) -> ClipStatistic:
         return ClipStatistic(self.encoder)
 
-    def draw(self, exact: tuple[ExactCounts], entropy: Entropy) -> MeasuredClip:
-        noisy: Integers = self.noise.draw(exact[0].cells[0], entropy)
-        return MeasuredClip(cells=decimal_cells(noisy), **self._facts())
+    def record(self, drawn: tuple[Noisy, ...]) -> MeasuredClip:
+        ((cells,),) = histograms_of(drawn)
+        return MeasuredClip(cells=decimal_cells(cells), **self._facts())

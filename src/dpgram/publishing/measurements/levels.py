@@ -8,10 +8,8 @@ of one row alone is published at most δ. Everything else goes to `other`. proof
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, final
-
-import numpy as np
 
 from dpgram.document.fields import LearntLevels, MeasuredLevels
 from dpgram.privacy.count_noise import CountNoise, count_event, level_threshold
@@ -20,9 +18,9 @@ from dpgram.publishing.measurements.base import Measurement
 from dpgram.sums.levels import LevelsStatistic
 
 if TYPE_CHECKING:
-    from dpgram.core.noise import Entropy
+    from dpgram.core.noise import Noise
+    from dpgram.core.run import Noisy
     from dpgram.privacy.events import Event
-    from dpgram.sums.levels import ExactLevels
 
 MOST_LEVELS: Final = 1_000
 """Most levels learnt in all; the fullest are kept."""
@@ -57,7 +55,11 @@ class Levels(Measurement):
         counts = count_event(self.noise, histograms=len(self.columns), units_changed=self.units_changed)
         return composed([counts, ApproximateEvent(epsilon=0.0, delta=self.delta)])
 
-    def draw(self, exact: tuple[ExactLevels], entropy: Entropy) -> MeasuredLevels:
+    @property
+    def added(self) -> Noise:
+        return replace(self.noise.core, delta=self.delta)
+
+    def record(self, drawn: tuple[Noisy, ...]) -> MeasuredLevels:
         """The levels of each column, the fullest first."""
         return MeasuredLevels(
             law=self.noise.law,
@@ -65,23 +67,20 @@ class Levels(Measurement):
             share=self.share,
             delta=self.delta,
             columns=tuple(
-                self._kept(name, counts, entropy)
-                for name, counts in zip(self.columns, exact[0].found, strict=True)
+                self._kept(name, counts)
+                for name, counts in zip(self.columns, drawn[0], strict=True)
+                if isinstance(counts, Mapping)
             ),
         )
 
-    def _kept(self, column: str, counts: Mapping[str, int], entropy: Entropy) -> LearntLevels:
-        threshold = level_threshold(self.noise, self.delta, len(self.columns))
-        # In sorted order: the order of the rows must not show in what a seeded draw gives to whom.
-        names = sorted(counts)
-        cells = self.noise.draw(np.array([counts[name] for name in names], np.int64), entropy)
+    def _kept(self, column: str, counts: Mapping[str, int]) -> LearntLevels:
         found = sorted(
-            ((int(cell), name) for cell, name in zip(cells, names, strict=True) if cell >= threshold),
+            ((cell, name) for name, cell in counts.items()),
             key=lambda pair: (-pair[0], pair[1]),
         )[: MOST_LEVELS // len(self.columns)]
         return LearntLevels(
             column=column,
-            threshold=str(threshold),
+            threshold=str(level_threshold(self.noise, self.delta, len(self.columns))),
             levels=tuple(name for _, name in found),
             counts=tuple(str(cell) for cell, _ in found),
         )
