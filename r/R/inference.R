@@ -140,7 +140,7 @@ by_step <- function(moments, kind, degrees, solution, step) {
   c(list(
     kind = kind, refusal = NULL, degrees = degrees, solution = solution, declared = TRUE, combine = combine,
     unequal_variance = if (kind == "population") step$unequal_variance,
-    estimate = step$estimate, covariance = covariance, cautions = row_cautions(moments, kind, declared = TRUE)
+    estimate = step$estimate, covariance = covariance, cautions = c(row_cautions(moments, kind, declared = TRUE), step$cautions)
   ), combine(diag(length(step$estimate))))
 }
 

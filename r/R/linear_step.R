@@ -63,8 +63,33 @@ stepped <- function(moments, design, known, measured) {
   in_units <- function(middle) symmetric(original %*% inverse %*% middle %*% inverse %*% t(original))
   list(
     estimate = drop(original %*% (step$start + moved)), privacy = in_units(privacy),
-    covariance = in_units(privacy + sampling), unequal_variance = found$test
+    covariance = in_units(privacy + sampling), unequal_variance = found$test,
+    cautions = limit_caution(moments, design, measured, taken(step, space, moments))
   )
+}
+
+# How what the limit of residuals takes may move coefficients; NULL where public bounds leave no longer ones.
+limit_caution <- function(moments, design, measured, part) {
+  target <- moments$schema$encoded[[design$target_at]]
+  if (measured$limit >= if (target$kind == "numeric") 2 * target$half_width else 1) return(NULL)
+  sprintf(paste(
+    "residuals beyond +/-%1$.3g count as +/-%1$.3g: coefficients are those of least squares only where errors are",
+    "symmetric given the features, and no interval here includes the difference. By noisy sums such residuals,",
+    "and rows shortened by their features, are %2$s of all rows; a release with a larger limit of this model has fewer"
+  ), measured$limit, part)
+}
+
+# Which part of all rows the Hessian matrix lacks: the ends of a 95% interval, in words.
+taken <- function(step, space, moments) {
+  held <- drop(project(moments, moments$constant))
+  whole <- drop(crossprod(held, moments$consistent %*% held))
+  if (!(whole > 0)) return("an unknown part")
+  kept <- drop(crossprod(space$constant, step$hessian %*% space$constant))
+  own <- 2 * step$hessian_variance * sum(space$constant^2)^2
+  noise <- 2 * moments$noise$offdiagonal_sd^2 * sum(held^2)^2
+  reach <- 1.96 * sqrt(own + noise * (kept / whole)^2) / whole
+  ends <- pmin(pmax(1 - kept / whole + c(-1, 1) * reach, 0), 1)
+  sprintf("%.1f%% to %.1f%%", 100 * ends[1], 100 * ends[2])
 }
 
 # The terms as functions of x = T v, v the encoded columns of the features alone: an orthonormal basis of them,
@@ -88,7 +113,11 @@ feature_space <- function(moments, design, measured) {
   terms <- terms - null %*% crossprod(null, terms)
   basis <- orthonormal(terms)
   if (ncol(basis) < ncol(terms)) stop("the features are linearly dependent by construction", call. = FALSE)
-  list(basis = basis, to_terms = solve(crossprod(basis, terms)))
+  one <- numeric(length(places))
+  one[1] <- 1 / schema$weights[[1]]
+  one <- back %*% one
+  one <- one - null %*% crossprod(null, one)
+  list(basis = basis, to_terms = solve(crossprod(basis, terms)), constant = drop(crossprod(basis, one)))
 }
 
 # Score, Hessian matrix and spread of the scores in that basis, and the variances of their noise (off the diagonal).

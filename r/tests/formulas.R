@@ -86,6 +86,8 @@ if (!there) {
   declared <- dp_lm(charges ~ smoker + age + bmi, models)
   told <- paste(capture.output(print(summary(declared))), collapse = " ")
   stopifnot(grepl("declared linear regression", told), grepl("allow for unequal variances.*; unequal below p = 0.001", told), !grepl("Assumed", told))
+  limited <- "beyond \\+/-8.24e\\+03 count as .* are 0.3% to 4.0% of all rows"
+  stopifnot(length(declared$inference$cautions) == 1, grepl(limited, declared$inference$cautions))
   other <- dp_lm(charges ~ age, models)
   stopifnot(any(grepl("Assumed", capture.output(print(summary(other))))), !length(other$inference$unequal_variance))
   hidden <- dp_lm(exercise ~ age + smoker, read("models-faint"))

@@ -7,6 +7,7 @@ is about two points: intervals 30% too short (true coverage 83%) are found out, 
 from __future__ import annotations
 
 import contextlib
+import re
 import warnings
 from typing import Any
 
@@ -15,6 +16,9 @@ import pytest
 from scipy.special import expit
 
 import dpgram as dg
+from dpgram.analysis.glm import FeatureSpace, NewtonStep
+from dpgram.analysis.linear_step import declared_step
+from dpgram.analysis.moments import Moments
 from dpgram.core.noise import SeededEntropy
 from dpgram.engines import LocalEngine
 from dpgram.errors import DpgramWarning
@@ -129,6 +133,45 @@ def test_unequal_variances_are_found_and_equal_ones_are_not() -> None:
         assert equal is not None
         assert unequal.rejected
         assert not equal.rejected
+
+
+@pytest.mark.parametrize("skewed", [True, False])
+def test_what_a_limit_takes_is_said_with_its_share(skewed: bool) -> None:
+    """Rows whose residual is beyond it, or whose features are long: of 20 intervals 17 hold at least."""
+    held = []
+    for seed in range(20):
+        found = release(seed, 4.0, skewed=skewed)
+        fit = found.regress("y", ["x", "z"])
+        (caution,) = fit.inference().cautions
+        assert "least squares only where errors are symmetric given the features" in caution
+        assert caution in " ".join(fit.summary().split())
+        draw = np.random.default_rng(seed)
+        x = draw.normal(size=(ROWS, 2))
+        error = draw.exponential(size=ROWS) - 1.0 if skewed else draw.normal(size=ROWS)
+        y = 1.0 + x @ SLOPES + np.exp(0.6 * (x[:, 0] if skewed else np.abs(x[:, 0]) - 1.0)) * error
+        moments = Moments.of(found)
+        step = declared_step(moments, fit.design)
+        assert step is not None
+        space = FeatureSpace.of(moments, fit.design, step.on, step.coordinates)
+        start = NewtonStep.of(step, space).start
+        residual = y - np.column_stack([np.ones(ROWS), x]) @ (space.to_original @ start)
+        encoded = np.column_stack([np.ones(ROWS), x / 8.0]) @ space.coordinates.matrix.T
+        weights = np.minimum(1.0, step.radius / np.linalg.norm(encoded, axis=1)) ** 2
+        taken = 1.0 - np.mean(weights * (np.abs(residual) <= step.limit))
+        low, high = (float(end) / 100.0 for end in re.findall(r"([0-9.]+)%", caution))
+        assert 0.0 <= low < high < 0.2
+        held.append(low - 0.0005 <= taken <= high + 0.0005)
+    assert sum(held) >= 17
+    free = release(0, 4.0, models=[dg.linear("y", ["x", "z"], limit=200)])
+    assert free.regress("y", ["x", "z"]).inference().cautions == ()
+
+
+def test_models_of_counts_say_what_they_take() -> None:
+    found = release(3, 4.0)
+    (caution,) = found.regress("k", family="poisson").cautions
+    assert "those of maximum likelihood only where expected counts follow the model in every row" in caution
+    assert re.search(r"beyond ±[0-9.]+ count .* this takes [0-9.]+% to [0-9.]+% of all counts$", caution)
+    assert found.regress("t", family="logistic").cautions == ()
 
 
 def test_other_models_of_the_target_get_a_caution() -> None:

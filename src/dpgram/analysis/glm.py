@@ -253,6 +253,26 @@ class NewtonStep:
         return np.asarray((found + found.T) / 2.0)
 
 
+def taken(step: NewtonStep, space: FeatureSpace, moments: Moments, counts: Vector | None = None) -> str:
+    """Which part of all rows, or of all `counts`, the Hessian matrix lacks: ends of a 95% interval, in words.
+
+    Its constant cell is Σ w²·1[|residual| ≤ E] in a linear model, and Σ w²gλ in one of counts.
+    """
+    constant = moments.constant_vector()
+    if constant is None:
+        return "an unknown part"
+    left, right = (moments.project(f) for f in (constant, constant if counts is None else counts))
+    whole = float(left @ moments.consistent_gram @ right)
+    noise = float((left @ left) * (right @ right) + (left @ right) ** 2) * moments.noise.offdiagonal_sd**2
+    kept = float(space.constant @ step.hessian @ space.constant)
+    own = 2.0 * (step.hessian_sd * float(space.constant @ space.constant)) ** 2
+    if not whole > 0.0:
+        return "an unknown part"
+    reach = 1.96 * math.sqrt(own + noise * (kept / whole) ** 2) / whole
+    low, high = (min(max(1.0 - kept / whole + side * reach, 0.0), 1.0) for side in (-1.0, 1.0))
+    return f"{low:.1%} to {high:.1%}"
+
+
 def _symmetric(cells: Sequence[str], width: int) -> Matrix:
     """The matrix whose lower triangle these are, by rows."""
     found = np.zeros((width, width))

@@ -15,10 +15,10 @@ import numpy.typing as npt
 from dpgram.analysis.asked import quantile
 from dpgram.analysis.design import INTERCEPT, Design, build_design
 from dpgram.analysis.discriminant import Link, discriminant
-from dpgram.analysis.estimand import MOVED_REFUSAL, moved_columns
+from dpgram.analysis.estimand import MOVED_REFUSAL, NOT_INCLUDED, moved_columns
 from dpgram.analysis.estimates import Estimates, as_lines, ratio
 from dpgram.analysis.formulas import asked_question
-from dpgram.analysis.glm import CURVES, Curve, FeatureSpace, NewtonStep, expected
+from dpgram.analysis.glm import CURVES, Curve, FeatureSpace, NewtonStep, expected, taken
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.pilot import Pilot, pilot
 from dpgram.analysis.prediction import design_matrix, refusals_of, warn_of
@@ -304,7 +304,11 @@ def declared_model(
         covariance=original @ step.covariance(sampling) @ original.T,
         trusted=np.ones(len(design.names), np.bool_),
         steps=len(steps),
-        cautions=(*((moving,) if length > MOVING else ()), *design.empty_cautions),
+        cautions=(
+            *((moving,) if length > MOVING else ()),
+            *(_counts_cautions(moments, space, step, last) if family == "poisson" else ()),
+            *design.empty_cautions,
+        ),
     )
 
 
@@ -315,6 +319,26 @@ def _sampling(step: NewtonStep, begun: Pilot, rows: float) -> Matrix:
     if step.spread is not None:
         found = repaired(step.spread, step.spread_sd**2, step.hessian, rows=rows, clipped=0.0)
     return dispersion * step.hessian if found is None else found.widened
+
+
+def _counts_cautions(
+    moments: Moments, space: FeatureSpace, step: NewtonStep, measured: MeasuredStep
+) -> tuple[str, ...]:
+    """How what a step takes from long rows and residuals may move coefficients of counts."""
+    design, constant = space.design, moments.constant_vector()
+    target = moments.schema.encoded[moments.schema.indices(design.target)[0]]
+    if constant is None:
+        return ()
+    beyond = ""
+    if measured.limit < 2.0 * target.half_width:
+        beyond = f", and residuals beyond ±{measured.limit:.3g} count as ±{measured.limit:.3g}"
+    counts = design.target_scale * design.target_vector + design.offset[0] * constant
+    caution = (
+        f"rows far from the others, or with large expected counts, count less{beyond}: coefficients are "
+        f"those of maximum likelihood only where expected counts follow the model in every row{NOT_INCLUDED}"
+        f". By noisy sums this takes {taken(step, space, moments, counts)} of all counts"
+    )
+    return (caution,)
 
 
 def _square(space: FeatureSpace) -> float:

@@ -356,7 +356,7 @@ def _by_step(
         trusted=own.trusted,
         combine=combine,
         unscaled=unscaled,
-        cautions=difference_cautions(moments, kind, declared=True),
+        cautions=(*difference_cautions(moments, kind, declared=True), *step.cautions),
         assumptions=() if kind == "table" or step.unequal_variance is not None else (EQUAL_VARIANCE,),
         unequal_variance=step.unequal_variance if kind == "population" else None,
     )

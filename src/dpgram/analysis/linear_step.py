@@ -20,7 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.analysis.design import INTERCEPT, Design
-from dpgram.analysis.glm import FeatureSpace, NewtonStep, weight_left
+from dpgram.analysis.estimand import NOT_INCLUDED
+from dpgram.analysis.glm import FeatureSpace, NewtonStep, taken, weight_left
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.robust import UnequalVariance, drawn_towards, repaired
 from dpgram.analysis.trust import refusal_of
@@ -48,6 +49,21 @@ class LinearStep:
     """None where noise hides the spread of scores: then variances are taken for equal."""
     limit: float | None
     """What residuals were limited to; none where public bounds leave no longer ones."""
+    taken: str
+    """The part of all rows that is beyond it, or shortened by features: ends of an interval."""
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """How what the limit takes may move coefficients; nothing where it takes nothing."""
+        if self.limit is None:
+            return ()
+        beyond = (
+            f"residuals beyond ±{self.limit:.3g} count as ±{self.limit:.3g}: coefficients are those of least "
+            f"squares only where errors are symmetric given the features{NOT_INCLUDED}. By noisy sums such "
+            f"residuals, and rows shortened by their features, are {self.taken} of all rows; a release with "
+            "a larger `limit` of this model has fewer"
+        )
+        return (beyond,)
 
 
 @lru_cache(maxsize=4)
@@ -95,6 +111,7 @@ def _stepped(
         return None
     turn = solution.basis.T @ moments.project(design.vectors) @ space.to_terms
     known = turn.T @ np.linalg.inv(solution.resolvent) @ turn
+    beyond = taken(step, space, moments)
     held = drawn_towards(step.hessian, step.hessian_sd**2, known)
     if held is None:
         return None
@@ -120,4 +137,5 @@ def _stepped(
         covariance=original @ step.covariance(small * sampling) @ original.T,
         unequal_variance=None if found is None else found.test,
         limit=None if measured.limit >= whole else measured.limit,
+        taken=beyond,
     )
