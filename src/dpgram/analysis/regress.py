@@ -7,6 +7,7 @@ scikit-learn's meaning, or set one from the noise. The intercept is never penali
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, final, get_args
@@ -23,7 +24,7 @@ from dpgram.analysis.noise_aware import NoiseAwareFit, noise_aware
 from dpgram.analysis.normal_equations import Problem, by_column, isotropic, too_noisy
 from dpgram.analysis.repair import Policy
 from dpgram.analysis.results import Regression
-from dpgram.analysis.sparse import LassoPath, elastic_net, noise_level_alpha
+from dpgram.analysis.sparse import LassoPath, elastic_net
 from dpgram.errors import AnalysisError, real
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class _Fitted:
     function: Vector
     penalty: float
     repair: Policy
+    penalty_by_noise: bool = False
     effective: float | None = None
     cautions: tuple[str, ...] = ()
     coefficients: Vector | None = None
@@ -129,6 +131,7 @@ def regress(
         moments=moments,
         method=method,
         penalty=fitted.penalty,
+        penalty_by_noise=fitted.penalty_by_noise,
         repair=fitted.repair,
         effective_parameters=fitted.effective,
         values=values,
@@ -216,18 +219,34 @@ def _sparse(moments: Moments, design: Design, options: _Options, *, l1_ratio: fl
     problem = by_column(moments, design, repair)
     if problem.rows is None or problem.rows <= 0.0:
         raise too_noisy()
-    alpha = options.alpha
+    alpha, scales = options.alpha, np.ones(len(problem.gram_xy))
     if alpha is None:
-        start = _default_rule(problem).theta
-        size = float(np.linalg.norm(start))
-        alpha = noise_level_alpha(len(start), problem.noise.offdiagonal_sd, size, problem.rows)
-    theta = elastic_net(problem.gram_xx, problem.gram_xy, rows=problem.rows, alpha=alpha, l1_ratio=l1_ratio)
+        alpha, scales = _penalties_of_noise(moments, design, problem)
+    gram, right = problem.gram_xx / np.outer(scales, scales), problem.gram_xy / scales
+    theta = elastic_net(gram, right, rows=problem.rows, alpha=alpha, l1_ratio=l1_ratio) / scales
     return _Fitted(
         function=problem.function(theta),
         penalty=alpha,
+        penalty_by_noise=options.alpha is None,
         repair=repair,
         coefficients=_ToCoefficients.of(moments, design, problem)(theta),
     )
+
+
+def _penalties_of_noise(moments: Moments, design: Design, problem: Problem) -> tuple[float, Vector]:
+    """α, and how many times of it each column gets: αn·scale is what noise may add to that column's score.
+
+    About the largest of p noisy scores whose true value is zero, at the residual of `auto`. What noise adds
+    goes with the length of a column where the matrix was measured: in an adaptive release, its deviation.
+    """
+    beside = isotropic(moments, design)
+    left = moments.project(design.target_vector) - beside.function(_default_rule(beside).theta)
+    lengths = np.sum(problem.basis**2, axis=0)
+    spread = lengths * float(left @ left) + (problem.basis.T @ left) ** 2
+    noise = problem.noise.offdiagonal_sd * np.sqrt(spread)
+    typical = float(np.sqrt(np.mean(noise**2))) if len(noise) else 0.0
+    alpha = typical * math.sqrt(2.0 * math.log(2.0 * max(len(noise), 1))) / (problem.rows or 1.0)
+    return alpha, np.where(noise > 0.0, noise, 1.0) / (typical if typical > 0.0 else 1.0)
 
 
 @final

@@ -30,7 +30,7 @@ from dpgram.analysis.prediction import (
     refusals_of,
     warn_of,
 )
-from dpgram.analysis.quality import Quantity, r_squared, residual_variance
+from dpgram.analysis.quality import SIGNAL_TO_NOISE, Quantity, r_squared, residual_variance
 from dpgram.analysis.repair import Policy
 from dpgram.document.terminal import one_line
 from dpgram.errors import AnalysisError
@@ -65,6 +65,8 @@ class Regression:
     function: Vector
     """The fitted function of the encoded row."""
     cautions: tuple[str, ...] = ()
+    penalty_by_noise: bool = False
+    """Whether each column has a penalty of its own, by its noise; `penalty` is the typical one."""
     kind: Kind = "population"
     """What errors and intervals are for, unless a question says otherwise."""
 
@@ -158,6 +160,24 @@ class Regression:
     def rsquared(self) -> float:
         """R² of the un-shrunken regression; `rsquared_estimate` has its error."""
         return self.rsquared_estimate().estimate
+
+    @property
+    def fitted_rsquared(self) -> float:
+        """R² of `fitted_params`, noisy and without an interval; NaN where noise hides the target's variance.
+
+        >>> bool(release.regress("charges", method="lasso").fitted_rsquared < fit.rsquared)
+        True
+        """
+        moments, design = self.moments, self.design
+        target = moments.project(design.target_vector)
+        left = target - self.function
+        if design.intercept:
+            one = moments.project(design.vectors[:, 0])
+            target = target - one * float(one @ moments.consistent_gram @ target) / self.nobs
+        whole = float(target @ moments.consistent_gram @ target)
+        if whole <= SIGNAL_TO_NOISE * moments.noise.diagonal_sd * float(target @ target):
+            return float("nan")
+        return float(np.clip(1.0 - float(left @ moments.consistent_gram @ left) / whole, 0.0, 1.0))
 
     @property
     def rsquared_adj(self) -> float:

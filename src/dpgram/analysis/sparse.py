@@ -185,8 +185,3 @@ def _in_range(gram: Matrix, right: Vector) -> Vector:
     values, vectors = np.linalg.eigh(gram)
     kept = vectors[:, values > 1e-12 * np.max(values, initial=1e-300)]
     return np.asarray(kept @ (kept.T @ right))
-
-
-def noise_level_alpha(width: int, offdiagonal_sd: float, size: float, rows: float) -> float:
-    """α with αn = o·√(1+|θ|²)·√(2 ln 2p): the largest of p noisy scores whose true value is zero, about."""
-    return offdiagonal_sd * math.sqrt(1.0 + size**2) * math.sqrt(2.0 * math.log(2.0 * max(width, 1))) / rows

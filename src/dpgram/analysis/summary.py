@@ -168,7 +168,12 @@ def _pieces(fit: Regression, level: float, kind: Kind) -> _Summary:
     facts = [("fitted by", _method(fit)), rows_fact(fit.moments)]
     if inference.refusal is None:
         about = "" if fit.design.intercept else f"; about {number(fit.design.base)}, not about the mean"
-        facts += [("R²", _told(fit.rsquared_estimate, kind) + about), ("error sd", _error_sd(fit, kind))]
+        told = _told(fit.rsquared_estimate, kind) + about
+        if fit.penalty > 0.0:
+            told = f"{_own_rsquared(fit)}; un-shrunken {told}"
+        facts += [("R²", told), ("error sd", _error_sd(fit, kind))]
+    elif fit.penalty > 0.0:
+        facts.append(("R²", _own_rsquared(fit)))
     for group, reference in fit.design.references.items():
         facts.append((f"{group}", f"compared with {reference!r}"))
     header, rows = _table(fit, inference, level)
@@ -245,7 +250,8 @@ def _without_ends(fit: Regression, inference: Inference, level: float) -> list[s
 
 
 def _method(fit: Regression) -> str:
-    shrunk = f", penalty {fit.penalty:.4g} in encoded units" if fit.penalty > 0 else ""
+    units = "by the noise of each column" if fit.penalty_by_noise else "in encoded units"
+    shrunk = f", penalty {fit.penalty:.4g} {units}" if fit.penalty > 0 else ""
     if fit.effective_parameters is not None:
         shrunk = (
             f", the noise leaves {fit.effective_parameters:.1f} of {len(fit.names)} parameters to be fitted"
@@ -283,6 +289,10 @@ def _told(quantity: Callable[[Kind], Quantity], kind: Kind) -> str:
         return f"not available: {refusal.what}"
     low, high = found.conf_int()
     return f"{found.estimate:.3f} (95% interval {low:.3f} to {high:.3f})"
+
+
+def _own_rsquared(fit: Regression) -> str:
+    return f"{number(fit.fitted_rsquared, 3)} (noisy) of the fitted column"
 
 
 def _error_sd(fit: Regression, kind: Kind) -> str:

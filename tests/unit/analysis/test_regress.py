@@ -13,10 +13,12 @@ import statsmodels.api as sm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import ElasticNet, Lasso, Ridge
+from tests.flat import publish
 from tests.unit.analysis.tables import encode, exact_moments, insurance, insurance_schema
 
 from dpgram.analysis.moments import EncodedNoise, Moments
 from dpgram.analysis.regress import METHODS, regress
+from dpgram.core.noise import SeededEntropy
 from dpgram.errors import AnalysisError, SchemaError
 from dpgram.noise import MatrixLaplace, SymmetricGaussian
 from dpgram.schema import Schema, boolean, categorical, numeric, ordinal
@@ -192,6 +194,39 @@ def test_lasso_sets_its_penalty_from_the_noise() -> None:
     assert fit.penalty > 0
     strong = regress(moments, "charges", method="lasso", alpha=10.0)
     assert all(value == pytest.approx(0.0, abs=1e-9) for value in strong.values[1:])
+
+
+def narrow_columns(epsilon: float) -> tuple[Any, dict[str, Any]]:
+    """Eight columns that tell something and eight that do not, far narrower than their public ranges."""
+    draw = np.random.default_rng(4)
+    x = draw.normal(size=(10_000, 16)) * np.exp(draw.normal(size=16))
+    y = x[:, :8] @ (0.3 / x[:, :8].std(axis=0)) + draw.normal(size=10_000)
+    table = {f"x{i}": x[:, i] for i in range(16)} | {"y": y}
+    schema = Schema(
+        *(numeric(name, -8.0 * values.std(), 8.0 * values.std()) for name, values in table.items())
+    )
+    options = {"epsilon": epsilon, "delta": 1e-6, "adaptive": True, "entropy": SeededEntropy(1)}
+    return publish(table, schema, **options), table
+
+
+@pytest.mark.filterwarnings("ignore::dpgram.errors.DpgramWarning")
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+def test_lasso_selects_what_stands_clear_of_the_noise(epsilon: float) -> None:
+    release, table = narrow_columns(epsilon)
+    fit = regress(release, "y", method="lasso")
+    assert all(fit.fitted_params[f"x{i}"] > 0.0 for i in range(8))
+    assert sum(fit.fitted_params[f"x{i}"] != 0.0 for i in range(8, 16)) <= 3
+    own = 1.0 - np.mean((fit.predict(table) - table["y"]) ** 2) / np.var(table["y"])
+    assert fit.fitted_rsquared == pytest.approx(own, abs=0.03)
+    text = " ".join(fit.summary().split())
+    assert (
+        f"R² {fit.fitted_rsquared:.3g} (noisy) of the fitted column; un-shrunken {fit.rsquared:.3f}" in text
+    )
+    assert "by the noise of each column" in text
+    nothing = regress(release, "y", method="lasso", alpha=10.0)
+    assert nothing.fitted_rsquared == pytest.approx(0.0, abs=1e-9)
+    assert "R² 0 (noisy) of the fitted column" in " ".join(nothing.summary().split())
+    assert "penalty 10 in encoded units" in nothing.summary()
 
 
 # Metamorphic: known transformations, noise included.
