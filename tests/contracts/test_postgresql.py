@@ -293,3 +293,58 @@ def test_sqlite_by_adbc_is_refused(rows: list[Any]) -> None:
 
     with pytest.raises(SourceError, match="guesses the types"):
         units(Connection())
+
+
+class TestWhatTheServerRefuses:
+    """Whether there is no server, no permission, or no such table: three messages."""
+
+    @pytest.fixture
+    def told(self, postgresql: str) -> Any:
+        with psycopg.connect(postgresql, autocommit=True) as connection:
+            connection.execute("DROP TABLE IF EXISTS people")
+            connection.execute("CREATE TABLE people (id integer)")
+            connection.execute("DROP ROLE IF EXISTS guest")
+            connection.execute("CREATE ROLE guest LOGIN PASSWORD 'right'")
+            ((folder,),) = connection.execute("SELECT current_setting('data_directory')").fetchall()
+            rules = f"'{folder}/pg_hba.conf'"
+            connection.execute(
+                f"COPY (VALUES ('local all guest scram-sha-256'), ('local all all trust')) TO {rules}"
+            )
+            connection.execute("SELECT pg_reload_conf()")
+
+        def told(user: str = "dpgram", query: str = "SELECT id FROM people", **changed: str) -> str:
+            address = postgresql.replace("dpgram@", f"{user}@")
+            for old, new in changed.items():
+                address = address.replace(f"/{old}?", f"/{new}?")
+            with pytest.raises(SourceError) as caught:
+                open_source((address, query), ["id"])
+            assert caught.value.__cause__ is caught.value.__context__ is None
+            said = str(caught.value)
+            assert not any(secret in said for secret in ("SECRET", "right", "guest", "dpgram-pg"))
+            return said
+
+        return told
+
+    def test_no_such_name(self, told: Any) -> None:
+        assert "does not have; got 'peeple'" in told(query="SELECT id FROM peeple")
+        assert "does not have; got 'idd'" in told(query="SELECT idd AS id FROM people")
+        assert "does not have; got 'x'" in told(query="SELECT x.id FROM people")
+
+    def test_a_typing_mistake(self, told: Any) -> None:
+        said = told(query="SELECT id FROM people WHER id > 1")
+        assert "does not understand the query; got a mistake near 'id'" in said
+
+    def test_no_permission(self, told: Any) -> None:
+        for user in ("guest:SECRET", "guest", "SECRET", "guest:right"):
+            assert "the password is wrong, or a permission is missing" in told(user)
+
+    def test_no_server(self, told: Any, postgresql: str) -> None:
+        assert "the database cannot be reached" in told(postgres="SECRET")
+
+    @pytest.mark.parametrize("query", ["SELECT id FROM peeple", "SELECT idd AS id FROM people"])
+    def test_by_a_connection(self, query: str, told: Any, postgresql: str) -> None:
+        with (
+            psycopg.connect(postgresql) as connection,
+            pytest.raises(SourceError, match=r"does not have; got '(peeple|idd)'"),
+        ):
+            open_source((connection, query), ["id"])

@@ -121,7 +121,7 @@ IN_PYTHON = [
     Mistake(
         "a query on a table",
         lambda: publish(("a.csv", "SELECT * FROM a")),
-        "'a.csv' is a table and no database",
+        "the file is a table and no database, so it takes no query; got a name that ends in .csv",
         "Leave the query out",
     ),
     Mistake(
@@ -247,7 +247,7 @@ ON_THE_COMMAND_LINE = [
     Command(
         FULL.replace("a.ledger", "persons2.ledger") + " --unit idd", "no column 'idd'", "Correct --unit idd, "
     ),
-    Command("check a.csv -s a.toml --query SELECT", "'a.csv' is a table and no database", "the query out"),
+    Command("check a.csv -s a.toml --query SELECT", "is a table and no database", "the query out"),
     Command(f"{FULL} --sign no.key", "no.key cannot be read", "dpgram key new"),
     Command(f"{FULL} --epsylon 2", "--epsylon", "--help"),
     Command("plan -s a.toml --rows 1000 --epsilon 1", "--delta is missing", "--delta 1e-6"),

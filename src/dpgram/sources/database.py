@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import re
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
@@ -12,8 +13,9 @@ from typing import Any, Final
 
 from dpgram.errors import MissingExtra, SourceError
 from dpgram.sources import _arrow as arrow
+from dpgram.sources._refusals import explained, no_file, refuse_address
 from dpgram.sources.base import Batches, Request, Source, at_least_one_batch, attempt, type_names
-from dpgram.sources.files import SUFFIXES, files_named, shown_path
+from dpgram.sources.files import SUFFIXES, files_named
 from dpgram.sources.lakehouse import local_path, refuse_lakehouse
 
 IN_MEMORY = ":memory:"
@@ -65,9 +67,8 @@ def query_source(data: tuple[Any, str], request: Request) -> Source:
         with _relation(data) as relation:
             yield from _read(relation, request)
 
-    request.check(attempt(names, _failures(), _explain), "the result of the query")
-    place = data[0] if isinstance(data[0], str | Path) else "an open connection"
-    return _source(request, f"a query on {place}", start)
+    request.check(attempt(names, _failures(), explained(data[1], _explain)), "the result of the query")
+    return _source(request, "a DuckDB query", start)
 
 
 def query_types(data: tuple[Any, str]) -> dict[str, str]:
@@ -78,7 +79,7 @@ def query_types(data: tuple[Any, str]) -> dict[str, str]:
         with _relation(data) as relation:
             return relation_types(relation)
 
-    return attempt(read, _failures(), _explain)
+    return attempt(read, _failures(), explained(data[1], _explain))
 
 
 def _source(request: Request, label: str, start: Callable[[], Batches]) -> Source:
@@ -155,9 +156,22 @@ def _relation(data: tuple[Any, str]) -> Generator[Any, None, None]:
         return
     duckdb = _duckdb()
     inside = str(database) == IN_MEMORY
-    with duckdb.connect() if inside else duckdb.connect(str(database), read_only=True) as connection:
+    with attempt(
+        lambda: duckdb.connect() if inside else duckdb.connect(str(database), read_only=True),
+        _failures(),
+        _closed,
+    ) as connection:
         connection.execute("SET enable_progress_bar = false")  # it would write to standard output
         yield connection.sql(query)
+
+
+def _closed(failure: BaseException) -> SourceError:
+    return SourceError(
+        "DuckDB cannot open the database for reading",
+        got=type(failure).__name__,
+        limit="a file that DuckDB or SQLite wrote, that this user may read and nobody has open for writing",
+        remedy="If it is open in this program, give the pair (connection, query).",
+    )
 
 
 def _check_query(data: tuple[Any, ...]) -> None:
@@ -166,14 +180,15 @@ def _check_query(data: tuple[Any, ...]) -> None:
     database, query = data
     duckdb = _duckdb()
     if isinstance(database, str | Path):
-        if str(database) != IN_MEMORY and not Path(database).is_file():
+        refuse_address(str(database))
+        # A name that no file can have is no error here, but False.
+        if str(database) != IN_MEMORY and not os.path.isfile(database):  # noqa: PTH113
+            raise no_file()
+        ending = next((end for end in SUFFIXES if str(database).lower().endswith(end)), None)
+        if ending is not None:
             raise SourceError(
-                f"there is no database file {str(database)!r}",
-                remedy="A pair means (database, query); for several files give a list.",
-            )
-        if Path(database).name.lower().endswith(tuple(SUFFIXES)):
-            raise SourceError(
-                f"the file {shown_path(Path(database))!r} is a table and no database, so it takes no query",
+                "the file is a table and no database, so it takes no query",
+                got=f"a name that ends in {ending}",
                 remedy="Leave the query out, or give the file of the database.",
             )
     elif not isinstance(database, duckdb.DuckDBPyConnection):
@@ -184,7 +199,7 @@ def _check_query(data: tuple[Any, ...]) -> None:
         )
     if not isinstance(query, str):
         raise SourceError("a pair means (database, query)", got=f"a query of type {type(query).__name__}")
-    statements = attempt(lambda: duckdb.extract_statements(query), _failures(), _explain)
+    statements = attempt(lambda: duckdb.extract_statements(query), _failures(), explained(query, _explain))
     if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
         raise SourceError(
             "the query must be a single SELECT",
@@ -205,20 +220,11 @@ def _failures() -> tuple[type[BaseException], ...]:
 
 
 def _explain(failure: BaseException) -> SourceError:
-    """What DuckDB found wrong. Its words are kept only where they come from the query and the catalogue."""
-    duckdb = _duckdb()
-    kind = type(failure).__name__
-    if isinstance(failure, duckdb.ParserException | duckdb.CatalogException):
-        words = str(failure).partition("\n")[0]
-        return SourceError("DuckDB does not understand the query", got=words, remedy="Correct the query.")
-    if isinstance(failure, duckdb.ConnectionException):
-        return SourceError(
-            "DuckDB cannot open the database for reading",
-            got=kind,
-            remedy="If it is open in this program, give the pair (connection, query).",
-        )
+    """What DuckDB found wrong, without its own words, which may quote a value."""
+    if isinstance(failure, SourceError):
+        return failure
     return SourceError(
         "DuckDB cannot run the query to its end",
-        got=kind,
+        got=type(failure).__name__,
         remedy="Run it in DuckDB to see its own message, which is left out here as it may quote a value.",
     )

@@ -9,6 +9,7 @@ of PostgreSQL are asked for is said in `postgresql`.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -22,13 +23,12 @@ import pyarrow as pa
 from dpgram.errors import MissingExtra, SourceError
 from dpgram.sources import _arrow as arrow
 from dpgram.sources import postgresql
+from dpgram.sources._refusals import POSTGRESQL, SQLITE, explained, no_file
 from dpgram.sources.base import Batches, Request, Source, at_least_one_batch, attempt, type_names
 from dpgram.sources.ids import text_of
 from dpgram.sources.plain_columns import from_objects
 
 Pair = tuple[Any, str]
-SQLITE: Final = "sqlite:///"
-SCHEMES: Final = ("postgresql://", "postgres://", SQLITE)
 SQLITE_BEGINS: Final = b"SQLite format 3\0"
 """How every database file of SQLite begins: names such as clinic.db are DuckDB's as well."""
 CURSOR: Final = "dpgram_rows"
@@ -45,7 +45,7 @@ def is_query(data: object) -> TypeGuard[Pair]:
         return False
     database = data[0]
     if isinstance(database, str | Path):
-        return str(database).startswith(SCHEMES) or _is_sqlite(Path(database))
+        return str(database).startswith((*POSTGRESQL, SQLITE)) or _is_sqlite(Path(database))
     duckdb = sys.modules.get("duckdb")
     foreign = duckdb is None or not isinstance(database, duckdb.DuckDBPyConnection)
     return foreign and callable(getattr(database, "cursor", None))
@@ -55,7 +55,8 @@ def query_source(data: Pair, request: Request) -> Source:
     """The rows of a query; it runs anew for each pass."""
     data = _opened(data)
     _check(data)
-    request.check(attempt(lambda: _names(data), FAILURES, _explain), "the result of the query")
+    names = attempt(lambda: _names(data), FAILURES, explained(data[1], _explain))
+    request.check(names, "the result of the query")
     connected = _threadsafe(data)
 
     def start() -> Batches:
@@ -83,7 +84,7 @@ def query_types(data: Pair) -> dict[str, str]:
                 return type_names(cursor.fetch_record_batch().schema)
             return dict.fromkeys([column[0] for column in cursor.description], "unknown")
 
-    return attempt(read, FAILURES, _explain)
+    return attempt(read, FAILURES, explained(data[1], _explain))
 
 
 def _is_sqlite(path: Path) -> bool:
@@ -98,11 +99,11 @@ def _opened(data: Pair) -> Pair:
     """The pair with an open connection in place of the path or address of an SQLite file, or of a wrapper."""
     database, query = data
     database = getattr(database, "driver_connection", database)  # what a pool of SQLAlchemy lends holds it
-    if not isinstance(database, str | Path) or str(database).startswith(("postgresql://", "postgres://")):
+    if not isinstance(database, str | Path) or str(database).startswith(POSTGRESQL):
         return database, query
     path = Path(str(database).removeprefix(SQLITE))
-    if not path.is_file():
-        raise SourceError("there is no database file at the given place", remedy="Check the path.")
+    if not os.path.isfile(path):  # noqa: PTH113  (a name that no file can have is no error, but False)
+        raise no_file()
     address = f"{path.absolute().as_uri()}?mode=ro"
     return attempt(
         lambda: sqlite3.connect(address, uri=True, check_same_thread=False), FAILURES, _explain
