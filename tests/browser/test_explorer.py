@@ -158,6 +158,11 @@ def test_one_person(release: Release, page: Path, opened: Opener) -> None:
     for card, ends in (("expected", found.conf_int(0.9)), ("observed", found.conf_int(0.9, obs=True))):
         shown = [value(driver, card, end) for end in ("low", "high")]
         assert shown == pytest.approx(ends[0].tolist(), rel=DIGITS)
+    cautions = [*fit.cautions, *fit.inference().cautions]
+    assert cautions
+    told = driver.execute_script("return document.getElementById('person-notices').innerText")
+    assert all(f"Caution: {caution}." in told for caution in cautions)
+    assert saved["cautions"] == cautions
     after(
         driver,
         "const labels = [...document.querySelectorAll('#person-form label')];"
@@ -193,6 +198,24 @@ def test_instruments(release: Release, page: Path, opened: Opener) -> None:
     assert stage == pytest.approx(found.first_stage[0].f_statistic, rel=1e-5)
     pieces = json.loads(driver.execute_script("return document.getElementById('rubin').dataset.pieces"))
     assert pieces == [pytest.approx(piece, rel=1e-5) for piece in found.anderson_rubin().pieces]
+
+
+def test_what_is_computed_from_an_instrument_is_no_control(
+    release: Release, page: Path, opened: Opener
+) -> None:
+    """It would hold a part of what the instrument moves fixed."""
+    driver = ready(opened(page, "view=instruments&y=charges&x=smoker&x=smoker*age&x=exercise"))
+    after(driver, choice("endogenous"), "bmi")
+    after(
+        driver,
+        "[...document.querySelectorAll('#instrument-boxes label')]"
+        ".find((line) => line.dataset.column === 'age').querySelector('input').click()",
+    )
+    found = release.iv("charges", "bmi", "age", ["smoker", "exercise"])
+    stage = driver.execute_script("return Number(document.querySelector('.stage').dataset.value)")
+    assert stage == pytest.approx(found.first_stage[0].f_statistic, rel=1e-5)
+    told = driver.execute_script("return document.getElementById('iv-reading').innerText")
+    assert "from an instrument: smoker*age." in told
 
 
 @pytest.fixture(scope="module")

@@ -63,8 +63,12 @@ function said(session, { fit, inference, features }) {
       remedies: remedies(session, inference),
     });
   }
-  list.push(...[...fit.cautions, ...inference.cautions].map((text) => `Caution: ${text}.`));
+  list.push(...cautionsOf({ fit, inference }));
   return list;
+}
+
+function cautionsOf({ fit, inference }) {
+  return [...fit.cautions, ...inference.cautions].map((text) => `Caution: ${text}.`);
 }
 
 function remedies(session, inference) {
@@ -250,4 +254,4 @@ function listenToFit(session) {
   at("show-whole").addEventListener("click", () => session.change({ whole: !session.state.whole }));
 }
 
-export { showFit, listenToFit, nothingChosen, remedies };
+export { showFit, listenToFit, cautionsOf, nothingChosen, remedies };

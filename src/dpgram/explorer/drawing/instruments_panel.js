@@ -55,9 +55,10 @@ function showInstruments(session) {
     return null;
   }
   const used = new Set([endogenous, ...instruments]);
-  // What is computed from the endogenous column is endogenous as well.
+  // What is computed from the endogenous column is endogenous as well; what is computed from an instrument would
+  // hold a part of what it moves fixed.
   const ticked = session.features().filter((name) => !used.has(name));
-  const computed = new Set(moments.declared.filter((column) => column.factors.includes(endogenous)).map((column) => column.name));
+  const computed = new Set(moments.declared.filter((column) => column.factors.some((name) => used.has(name))).map((column) => column.name));
   const controls = ticked.filter((name) => !computed.has(name));
   try {
     const question = { target: state.target, endogenous: [endogenous], instruments, controls, method: state.ivMethod, kind: state.kind, level: Number(state.level), references: state.references };
@@ -105,7 +106,7 @@ function showEstimates(session, found, controls, leftOut) {
   } else charts.clear("iv-chart");
   at("iv-reading").textContent = [
     `Held fixed: ${controls.length ? controls.map((name) => shortened(name, 30)).slice(0, 12).join(", ") + (controls.length > 12 ? ` and ${controls.length - 12} more` : "") : "nothing"}.`,
-    ...(leftOut.length ? [`Left out, since computed from the column whose effect is wanted: ${leftOut.map((name) => shortened(name, 30)).join(", ")}.`] : []),
+    ...(leftOut.length ? [`Left out, since computed from the column whose effect is wanted or from an instrument: ${leftOut.map((name) => shortened(name, 30)).join(", ")}.`] : []),
     `Intervals are for ${found.meaning}.`,
     ...(found.assumptions.length ? [`Assumed: ${found.assumptions.join("; ")}.`] : []),
     "Whether an instrument is valid no table can tell.",

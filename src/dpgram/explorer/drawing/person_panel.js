@@ -2,7 +2,7 @@
 import { Refusal } from "../arithmetic/moments.js";
 import { meanOf } from "../arithmetic/contrasts.js";
 import { neededColumns, predict, withoutRows } from "../arithmetic/prediction.js";
-import { nothingChosen, remedies } from "./fit_panel.js";
+import { cautionsOf, nothingChosen, remedies } from "./fit_panel.js";
 import { DAY, asDate, at, card, element, notices, number, percent, shortened } from "./elements.js";
 
 // Nobody in particular: noisy means, and the most frequent level.
@@ -105,6 +105,7 @@ function showPerson(session) {
       text: `No intervals are given: ${found.refused}. The prediction is a best guess.`,
       remedies: withoutRows(answer.design, person) === null ? remedies(session, answer.inference) : [],
     }] : []),
+    ...cautionsOf(answer),
   ]);
   for (const id of ["person-who", "person-reset"]) at(id).hidden = columns.length === 0;
   const level = percent(answer.inference.level);
@@ -121,7 +122,7 @@ function showPerson(session) {
   );
   at("person-reading").textContent = "What is typed here stays in this page, and in its address if you copy it. "
     + "The release says as much about a person who was not in the table as about one who was.";
-  return { target: session.targetName(), person: { ...person }, level: answer.inference.level, kind: answer.inference.kind, prediction: found };
+  return { target: session.targetName(), person: { ...person }, level: answer.inference.level, kind: answer.inference.kind, cautions: [...answer.fit.cautions, ...answer.inference.cautions], prediction: found };
 }
 
 function listenToPerson(session) {
