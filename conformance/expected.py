@@ -77,6 +77,15 @@ QUESTIONS: Final[Mapping[str, tuple[Question, ...]]] = {
         Question(target="charges", on=("smoker", "region", "age"), intercept=False, kind="table"),
         Question(target="charges", on=("age",)),
     ),
+    "numbers": (
+        Question(target="charges", on=("age", "bmi", "exercise"), smaller=("age",)),
+        Question(target="charges", on=("age", "bmi", "age*bmi"), kind="table", level=0.9),
+        Question(target="charges", on=("age",), intercept=False),
+    ),
+    "one-group-through-origin": (
+        Question(target="charges", on=("age", "bmi", "smoker"), intercept=False, smaller=("age", "smoker")),
+        Question(target="charges", on=("smoker",), intercept=False, kind="table"),
+    ),
     "adaptive": (
         *USUAL,
         Question(target="charges", on=("age", "bmi", "age:bmi", "age^2", "smoker"), kind="table"),

@@ -84,6 +84,16 @@ def through_origin() -> Release:
     return _published(*MIXED, constant=False, adjacency="replace-one", adaptive=False, epsilon=2.0)
 
 
+def numbers() -> Release:
+    """The default for columns of numbers alone: no sum of columns is known beforehand."""
+    return _published(*NUMBERS, *OTHERS, dg.product("age", "bmi"), epsilon=2.0)
+
+
+def one_group_through_origin() -> Release:
+    """A single categorical column and no constant: again no sum is known."""
+    return _published(*NUMBERS, CATEGORIES[0], OTHERS[1], constant=False, adaptive=False, epsilon=2.0)
+
+
 def clipped() -> Release:
     """Matrix Laplace noise; a public radius below the longest row; missing cells count as midpoints."""
     return _published(*MIXED, rows=dg.Rows(radius=1.5, missing="midpoint"), adaptive=False, epsilon=4.0)
@@ -210,6 +220,8 @@ KINDS: Final[Mapping[str, Callable[[], Release]]] = {
     "plain": plain,
     "crossed": crossed,
     "through-origin": through_origin,
+    "numbers": numbers,
+    "one-group-through-origin": one_group_through_origin,
     "clipped": clipped,
     "adaptive": adaptive,
     "adaptive-crossed": adaptive_crossed,

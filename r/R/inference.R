@@ -12,9 +12,9 @@ MOST_NAMED <- 5
 SHIFT <- 1
 INFLUENCE <- c(
   regression = paste("the regression is one of bounded influence: it equals least squares where errors are symmetric",
-    "given the features"),
+    "given the features, differs where they are skewed. Least squares itself takes a release that is not adaptive"),
   covariances = paste("covariances are those of bounded influence: they differ from the usual ones where such rows",
-    "decide")
+    "decide. The usual ones take a release that is not adaptive")
 )
 NO_DEGREES <- "the number of rows is unknown or not larger than the number of coefficients"
 MOVED_REFUSAL <- paste(

@@ -212,5 +212,5 @@ known_sums <- function(schema) {
       found <- c(found, sums)
     }
   }
-  matrix(unlist(found), nrow = width, ncol = length(found))
+  matrix(as.numeric(unlist(found)), nrow = width, ncol = length(found))
 }

@@ -12,6 +12,8 @@ import pytest
 from distribution.r_package import build
 from docs.examples import run_page
 
+from dpgram.analysis.estimand import INFLUENCE
+
 PROJECT = Path(__file__).resolve().parents[2]
 R = shutil.which("R")
 NEEDED = ("jsonlite", "knitr", "rmarkdown")
@@ -56,6 +58,15 @@ def test_the_package_passes_r_cmd_check(package: Path, checked: str) -> None:
     assert "Status: OK" in checked or "NOTE" in checked, checked
     told = (package.parent / "dpgram.Rcheck" / "tests" / "vectors.Rout").read_text(encoding="utf-8")
     assert told.count("largest difference") >= 20
+
+
+def test_its_cautions_are_not_cut() -> None:
+    """Of rows that count less: the whole of what Python says, and of what it would take to have it otherwise."""
+    written = (PROJECT / "r" / "R" / "inference.R").read_text(encoding="utf-8")
+    plain = re.sub(r'",\s+"', " ", written)
+    for answer in ("regression", "covariances"):
+        told, usual = INFLUENCE[answer]
+        assert f"{told}. {usual} a release that is not adaptive" in plain
 
 
 def test_the_how_to_runs(
