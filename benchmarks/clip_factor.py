@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.analysis.clip import ClipCounts
-from dpgram.document.reach import BEYOND, WITHIN
-from dpgram.sums.clip import clip_bins
+from dpgram.core.sums import length_bins
+from dpgram.document.reach import BEYOND, CLIP_SQUARES, WITHIN
 
 Array = npt.NDArray[np.float64]
 
@@ -52,7 +52,7 @@ def compared(x: Array, e: Array) -> Iterator[str]:
         middle = (X * (w2**2 * residual**2)[:, None]).T @ X / ROWS
         plain = float((w2 * residual**2).sum() / w2.sum())
         truth = (np.diagonal(inverse @ middle @ inverse) / (plain * np.diagonal(inverse)))[1:]
-        counts = np.bincount(clip_bins(lengths / radius**2), minlength=WITHIN + BEYOND) / ROWS
+        counts = np.bincount(length_bins(lengths / radius**2, CLIP_SQUARES), minlength=WITHIN + BEYOND) / ROWS
         exact = ClipCounts(lost=0.0, clipped=0.0, lost_sd=0.0, shares=tuple(counts.tolist()))
         found = exact.sampling_factor(float(radius), width + 2, constant=True)
         yield (

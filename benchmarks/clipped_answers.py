@@ -23,10 +23,10 @@ from dpgram.analysis.clip import ClipCounts
 from dpgram.analysis.discriminant import discriminant
 from dpgram.analysis.iv import iv
 from dpgram.analysis.moments import EncodedNoise, Moments
-from dpgram.document.reach import BEYOND, WITHIN
+from dpgram.core.sums import length_bins
+from dpgram.document.reach import BEYOND, CLIP_SQUARES, WITHIN
 from dpgram.noise import SymmetricGaussian
 from dpgram.schema import Schema, boolean, numeric
-from dpgram.sums.clip import clip_bins
 
 Array = npt.NDArray[np.float64]
 
@@ -68,7 +68,7 @@ def clipped(schema: Schema, values: Array, pilot: Array, c: float) -> Moments:
     u = encoded @ transform.T
     lengths, radius = np.sum(u**2, axis=1), c * np.sqrt(schema.width)
     u = u * np.sqrt(np.minimum(1.0, radius**2 / lengths))[:, None]
-    shares = np.bincount(clip_bins(lengths / radius**2), minlength=WITHIN + BEYOND) / len(u)
+    shares = np.bincount(length_bins(lengths / radius**2, CLIP_SQUARES), minlength=WITHIN + BEYOND) / len(u)
     lost = float(np.mean(1.0 - np.minimum(1.0, radius**2 / lengths)))
     return Moments(
         gram=u.T @ u,

@@ -25,6 +25,8 @@ EPSILONS = (0.1, 0.5, 1.0, 3.0, 10.0)
 DELTAS = (1e-4, 1e-6, 1e-9, 1e-12)
 MEASURED = ((1.0, 1e-6), (1.0, 1e-9), (0.1, 1e-6), (3.0, 1e-6))
 CELLS = 50_000
+LEAST_DRAWS = 50
+WIDTHS = (2, 5, 10, 16, 25, 50)
 """Drawn cells of each mechanism at each width."""
 
 
@@ -44,9 +46,8 @@ def ratios(epsilon: float, delta: float, width: int, relation: Adjacency, seed: 
         MatrixLaplace().calibrated(Guarantee(epsilon), facts),
         Gaussian().calibrated(Guarantee(epsilon, delta), facts),
     ):
-        drawn = np.stack([mechanism.draw(zero, entropy).cells for _ in range(CELLS // width**2 + 50)]).astype(
-            float
-        )
+        count = CELLS // width**2 + LEAST_DRAWS
+        drawn = np.stack([mechanism.draw(zero, entropy).cells for _ in range(count)]).astype(float)
         squares.append(math.sqrt(np.mean(drawn**2)))
         norms.append(float(np.mean(np.linalg.norm(drawn, 2, axis=(1, 2)))))
     return squares[0] / squares[1], norms[0] / norms[1]
@@ -123,7 +124,7 @@ def main() -> None:
         "| d | matrix Laplace σ | Gaussian σ | ratio | measured ratio | norm ratio | measured norm ratio |",
         "|---|---|---|---|---|---|---|",
     ]
-    for width in (2, 5, 10, 16, 25, 50):
+    for width in WIDTHS:
         facts = PublicFacts(width=width, adjacency=AddRemove())
         laplace = MatrixLaplace().calibrated(Guarantee(1.0), facts).law(width).diagonal_sd / ROW_NORM_SQUARED
         gaussian = (

@@ -45,6 +45,8 @@ Answers = dict[str, Answer]
 RESULT = Path(__file__).parent / "results" / "eigenvectors.md"
 EPSILONS = (0.01, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
 TABLES = {"wine_recognition": "data", "airfoil": "raw", "adult": "data"}
+WIDTHS = (20, 50, 100, 200)
+"""Of the frames in the table of the sampler."""
 PATIENCE = 40.0
 """Seconds that one call of diffprivlib gets."""
 OURS = tuple(
@@ -232,7 +234,7 @@ def sampler(full: bool, python: Path | None) -> Iterator[str]:
     yield ""
     yield from SAMPLER_INTRODUCTION.splitlines()
     yield "|---|---|---|---|---|"
-    for width in (20, 50, 100, 200, *((500,) if full else ())):
+    for width in (*WIDTHS, *((500,) if full else ())):
         generator = np.random.default_rng(width)
         basis = np.linalg.qr(generator.standard_normal((width, width)))[0]
         values = 1.0 / np.arange(1, width + 1)

@@ -27,7 +27,7 @@ import dpgram as dg
 
 folder, make = sys.argv[1], sys.argv[2] == "make"
 found = {}
-for width in (20, 100, 300):
+for width in json.loads(sys.argv[3]):
     path = f"{folder}/{width}.json"
     if make:
         draw = np.random.default_rng(width)
@@ -54,7 +54,7 @@ print(json.dumps(found))
 def asked(source: Path, folder: Path, what: str) -> dict[str, float]:
     environment = {**os.environ, "PYTHONPATH": str(source / "src"), "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", PROGRAM, str(folder), what],
+        [sys.executable, "-W", "ignore", "-c", PROGRAM, str(folder), what, json.dumps(WIDTHS)],
         env=environment, capture_output=True, text=True, check=True,
     )  # fmt: skip
     found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])

@@ -346,7 +346,8 @@ def errors() -> list[str]:
     return lines
 
 
-def main(what: str) -> None:
+def main() -> None:
+    what = sys.argv[1] if len(sys.argv) > 1 else "calibration"
     name, made = {
         "calibration": ("calibration-vs-papers.md", calibration),
         "errors": ("mechanisms.md", errors),
@@ -355,4 +356,4 @@ def main(what: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else "calibration")
+    main()

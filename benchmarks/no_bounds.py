@@ -192,7 +192,8 @@ def _silent(outcomes: list[Outcome]) -> str:
     return f"**{count}**" if count else "0"
 
 
-def main(seeds: int, names: list[str]) -> None:
+def main() -> None:
+    seeds, names = int(sys.argv[1]) if len(sys.argv) > 1 else SEEDS, sys.argv[2:]
     lines = [
         "# No bounds at all",
         "",
@@ -219,4 +220,4 @@ def main(seeds: int, names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else SEEDS, sys.argv[2:])
+    main()

@@ -37,6 +37,9 @@ from dpgram_papers.data import data_folder
 Array = npt.NDArray[np.float64]
 DELTA = 1e-6
 EPSILONS = (0.3, 1.0, 3.0, 10.0)
+SYNTHETIC = ((4, 3**-0.5, 0.0), (4, 1 / 3, 0.5), (15, 1 / 3, 0.2))
+"""Features, their spread and their correlation."""
+SIZES = (20_000, 500_000)
 RESULT = Path(__file__).parent / "results" / "planner.md"
 LIMITS = {"gaussian": 0.15}
 OTHERS = 0.25
@@ -116,9 +119,9 @@ def _stand_in(law: Law, values: Array) -> NoiseLaw:
 
 def synthetic(draws: int) -> Iterator[Line]:
     """All mechanisms on the planner's own assumed tables."""
-    for features, spread, correlation in ((4, 3**-0.5, 0.0), (4, 1 / 3, 0.5), (15, 1 / 3, 0.2)):
+    for features, spread, correlation in SYNTHETIC:
         schema = Schema(*(numeric(f"x{i}", -1, 1) for i in range(features)), numeric("y", -1, 1))
-        for rows in (20_000, 500_000):
+        for rows in SIZES:
             for epsilon in (0.3, 1.0, 3.0):
                 slow = epsilon == 1.0
                 names = [n for n in MECHANISMS if slow or not n.endswith("-adaptive")]

@@ -25,11 +25,13 @@ from dpgram.sources import open_source
 
 RESULTS = Path(__file__).parent / "results" / "product.md"
 REPEATS = 7
+OF_FILES = 5
+ROWS = 1_000_000
 
 
-def best(action: Callable[[], object], repeats: int = REPEATS) -> float:
+def best(action: Callable[[], object], repeats: int | None = None) -> float:
     times = []
-    for _ in range(repeats):
+    for _ in range(repeats or REPEATS):
         started = time.perf_counter()
         action()
         times.append(time.perf_counter() - started)
@@ -80,13 +82,13 @@ def publish_against_reading(rows: int, width: int) -> tuple[float, float, float,
                 np.asarray(batch.column(0))
 
         read()
-        plain, reading = best(read_plainly, 5), best(read, 5)
-        adding = best(lambda: gram(path, schema, progress=False), 5)
+        plain, reading = best(read_plainly, OF_FILES), best(read, OF_FILES)
+        adding = best(lambda: gram(path, schema, progress=False), OF_FILES)
         publishing = best(
             lambda: dg.publish(
                 path, schema, epsilon=1.0, delta=1e-6, progress=False, mechanism="gaussian", adaptive=False
             ),
-            5,
+            OF_FILES,
         )
     return plain, reading, adding, publishing
 
@@ -94,11 +96,11 @@ def publish_against_reading(rows: int, width: int) -> tuple[float, float, float,
 def main() -> None:
     release = wide_release(100)
     fit, inference = regress_seconds(release)
-    plain, reading, adding, publishing = publish_against_reading(1_000_000, 20)
+    plain, reading, adding, publishing = publish_against_reading(ROWS, 20)
     lines = [
         "# What a user waits for",
         "",
-        f"Made by `benchmarks/product.py`; best of {REPEATS} (files: best of 5).",
+        f"Made by `benchmarks/product.py`; best of {REPEATS} (files: best of {OF_FILES}).",
         "",
         "| what | measured | wanted |",
         "|---|---|---|",

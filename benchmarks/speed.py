@@ -2,6 +2,7 @@
 
     python benchmarks/speed.py            a few minutes, small sizes
     python benchmarks/speed.py --full     the sizes the targets are stated for (needs about 4 GB of disk)
+    python benchmarks/speed.py --short    seconds, to see that it runs: the numbers mean nothing
     … --adaptive                          only the adaptive release; the other sections stay as they are
 
 Each comparison alternates the two sides in one process and takes the median of the ratios, so that a machine
@@ -40,6 +41,8 @@ ADAPTIVE = "The adaptive release against one plain Gram"
 ADAPTIVE_TARGET = 3.5
 COLUMNS = 22
 CHUNK = 1_000_000
+WHOLE = 2.0**26
+"""What is 1 in a row of whole numbers (dpgram.core.encode)."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,9 @@ FULL = Sizes(
     memory=(2_000_000, 20_000_000, 100_000_000),
     growth=(100_000, 1_000_000, 10_000_000, 100_000_000),
     rounds=7,
+)
+SHORT = Sizes(
+    arrays=((2_000, 22), (1_000, 100)), parquet=2_000, memory=(1_000, 6_000), growth=(50_000,), rounds=1
 )
 
 
@@ -158,19 +164,25 @@ def parquet(sizes: Sizes, path: Path) -> Iterator[str]:
 
 PEAK = """
 import sys
+import pyarrow as pa
 from dpgram.engines.local import gram
-from dpgram.core.noise import SeededEntropy
-from dpgram.publishing import publish_with
 from dpgram.schema import Schema, numeric
-paths = sys.argv[1:]
-gram(paths, Schema(*(numeric(f"x{j}", -1, 1) for j in range(22))))
+from dpgram.sources import open_source
+path, times = sys.argv[1], int(sys.argv[2])
+names = [f"x{j}" for j in range(22)]
+data = path
+if times > 1:
+    fields = pa.schema([(name, pa.float64()) for name in names])
+    batches = (batch for _ in range(times) for batch in open_source(path, names).batches())
+    data = pa.RecordBatchReader.from_batches(fields, batches)
+gram(data, Schema(*(numeric(name, -1, 1) for name in names)))
 status = dict(line.split(":", 1) for line in open("/proc/self/status"))
 print(int(status["VmHWM"].split()[0]) / 1024)
 """
 
 
 def memory(sizes: Sizes, path: Path) -> Iterator[str]:
-    """A process of its own for each size; more rows than the file has are the file several times over."""
+    """A process of its own for each size; more rows than the file has are a stream of it, again and again."""
     yield "| rows read from Parquet | peak memory of the process | target | |"
     yield "|---|---|---|---|"
     for rows in sizes.memory:
@@ -181,7 +193,10 @@ def memory(sizes: Sizes, path: Path) -> Iterator[str]:
                 write_parquet(part, rows)
             times = max(1, rows // sizes.parquet)
             done = subprocess.run(
-                [sys.executable, "-c", PEAK, *[str(part)] * times], capture_output=True, check=True, text=True
+                [sys.executable, "-c", PEAK, str(part), str(times)],
+                capture_output=True,
+                check=True,
+                text=True,
             )
         peak = float(done.stdout)
         yield f"| {rows:,} × {COLUMNS} | {peak:.0f} MB | 700 MB | {'met' if peak < 700 else '**missed**'} |"
@@ -204,14 +219,17 @@ def growth(sizes: Sizes) -> Iterator[str]:
 
 
 def numpy_passes(x: np.ndarray, radius: float) -> np.ndarray:
-    """The same encoding (columns bounded by ±1, nothing clipped) by whole-array operations."""
+    """The same encoding (columns bounded by ±1, nothing clipped) by whole-array operations: rows in whole
+    numbers, brought to the lattice."""
     unit = 2**15 / radius
     if not np.isfinite(x).all():
         raise ValueError("the benchmark's data is finite")
     a = np.empty((len(x), x.shape[1] + 1))
     a[:, 0] = unit
     np.clip(x, -1.0, 1.0, out=a[:, 1:])
-    a[:, 1:] *= unit
+    a[:, 1:] *= WHOLE
+    np.rint(a[:, 1:], out=a[:, 1:])
+    a[:, 1:] *= unit / WHOLE
     q = np.rint(a)
     over = np.einsum("ij,ij->i", q, q) > 2**30
     q[over] = np.trunc(a[over])
@@ -252,7 +270,8 @@ def adaptive(sizes: Sizes) -> Iterator[str]:
     yield "| table | threads | one plain Gram | adaptive | ratio | target | | ratio by the clock |"
     yield "|---|---|---|---|---|---|---|---|"
     rng = np.random.default_rng(4)
-    for rows, width in dict.fromkeys((*QUICK.arrays, *sizes.arrays)):
+    small = () if sizes is SHORT else QUICK.arrays
+    for rows, width in dict.fromkeys((*small, *sizes.arrays)):
         x = rng.uniform(-1, 1, (rows, width))
         for threads in (1, 2):
             forms = [partial(published, x, schema_of(width), form, threads) for form in (False, True)]
@@ -283,7 +302,7 @@ def machine(sizes: Sizes) -> str:
     busy = (
         f" **The machine was busy (load {load:.1f} on {cores} cores) when this began.**" if load > 0.7 else ""
     )
-    form = "full" if sizes is FULL else "small (`--full` for the sizes of the targets)"
+    form = {FULL: "full", SHORT: "short"}.get(sizes, "small (`--full` for the sizes of the targets)")
     return (
         f"Sizes: {form}. {cores} cores, Python {platform.python_version()}, numpy {np.__version__}, "
         f"pyarrow {pa.__version__}. Medians of ratios of runs that alternate in one process.{busy}"
@@ -322,10 +341,11 @@ def sections(sizes: Sizes) -> Iterator[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--full", action="store_true", help="the sizes the targets are stated for")
+    parser.add_argument("--short", action="store_true", help="to see that it runs")
     parser.add_argument("--output", type=Path, default=RESULTS)
     parser.add_argument("--adaptive", action="store_true", help="only the adaptive release")
     chosen = parser.parse_args()
-    sizes = FULL if chosen.full else QUICK
+    sizes = FULL if chosen.full else SHORT if chosen.short else QUICK
     lines = []
     for line in adaptive_alone(sizes) if chosen.adaptive else sections(sizes):
         print(line, flush=True)

@@ -10,12 +10,13 @@ import pytest
 
 from clipped_answers import ASKED, clipped, measured, without_factor
 from dpgram.analysis.clip import ClipCounts
-from dpgram.sums.clip import clip_bins
+from dpgram.core.sums import length_bins
+from dpgram.document.reach import CLIP_SQUARES
 
 
 def counted(lengths: np.ndarray) -> ClipCounts:
     """Shares by |u|²/R², without noise."""
-    shares = np.bincount(clip_bins(lengths), minlength=64) / len(lengths)
+    shares = np.bincount(length_bins(lengths, CLIP_SQUARES), minlength=64) / len(lengths)
     lost = float(np.mean(np.maximum(1.0 - 1.0 / np.maximum(lengths, 1e-300), 0.0)))
     return ClipCounts(lost=lost, clipped=float(np.mean(lengths > 1.0)), lost_sd=0.0, shares=tuple(shares))
 
