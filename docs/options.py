@@ -27,6 +27,7 @@ MEANINGS: Final = {
     "blocks": "`Schema(blocks=…)`: a release for each block of columns",
     "several rows per unit": "`Rows(unit=…)`, unless `unit_rows=1`: several rows of a person count",
     "units in several groups": "`unit` with `by`, unless `unit_rows=1`: a person may be in several groups",
+    "groups under replace-one": '`Rows(by=…)` with `adjacency="replace-one"`',
     "partial sums": "sums of several sites (`Partials`, `--partials`)",
     "a stream": "data that can be read once: an Arrow reader, another library's stream",
 }

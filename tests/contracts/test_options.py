@@ -29,7 +29,13 @@ from dpgram.mechanisms.choice import choose
 from dpgram.models import linear
 from dpgram.publishing import _learning as learning
 from dpgram.publishing import terms
-from dpgram.publishing.compatibility import LEARNING, clash_of, clashes, mechanism_option
+from dpgram.publishing.compatibility import (
+    LEARNING,
+    REPLACED_IN_GROUPS,
+    clash_of,
+    clashes,
+    mechanism_option,
+)
 from dpgram.release import Release
 from dpgram.schema import Schema, categorical, numeric
 
@@ -114,6 +120,8 @@ def expected(asked: Mechanism | Auto, used: frozenset[str]) -> bool:
         given.discard("adaptive=True")  # one matrix is measured, and in one pass
     if {"several rows per unit", "by"} <= given:
         given.add("units in several groups")
+    if {"adjacency='replace-one'", "by"} <= used:
+        given.add(REPLACED_IN_GROUPS)
     given.add(mechanism_option(asked))
     return any(clash_of(one, other) for one, other in combinations(sorted(given), 2))
 

@@ -8,9 +8,10 @@ row-level mode fails the very same one: equal ε, runs and seed (confidence 0.99
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -23,10 +24,12 @@ from tests.flat import terms as agree
 from dpgram.audit import AuditResult, audit
 from dpgram.audit.gram import Cells, GramRun, Neighbours
 from dpgram.core.noise import Entropy, SeededEntropy
+from dpgram.document.fields import MeasuredRows
 from dpgram.engines.local import add_up
-from dpgram.errors import OptionsError, ReleaseError
+from dpgram.errors import DpgramWarning, OptionsError, ReleaseError
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms import MECHANISMS, Drawn, InverseNoise, PublicFacts
+from dpgram.mechanisms import MECHANISMS, Auto, Drawn, InverseNoise, PublicFacts
+from dpgram.mechanisms.choice import choose
 from dpgram.mechanisms.laplace import DIAGONAL_WEIGHT
 from dpgram.privacy.accountant import ComposedEvent, GaussianEvent, PureEvent, curve_of, guarantee_of
 from dpgram.privacy.adjacency import AddRemove, adjacency
@@ -191,6 +194,143 @@ def test_no_person_moves_all_releases_together_by_more_than_one_row(
     frobenius = sum(int(cell) ** 2 for step in steps for cell in step.ravel())
     assert 0 <= trace <= ROW_NORM_SQUARED
     assert frobenius <= ROW_NORM_SQUARED**2
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    before=st.lists(
+        st.tuples(st.floats(), st.floats(), st.sampled_from(["north", "south", "else"])),
+        min_size=1,
+        max_size=6,
+    ),
+    after=st.lists(
+        st.tuples(st.floats(), st.floats(), st.sampled_from(["north", "south", "else"])),
+        min_size=1,
+        max_size=6,
+    ),
+    unit_rows=st.sampled_from([None, 1, 2]),
+)
+def test_a_replaced_person_moves_all_groups_together_by_no_more_than_one_matrix(
+    before: list[tuple[float, float, str]], after: list[tuple[float, float, str]], unit_rows: int | None
+) -> None:
+    """From whatever groups to whatever others: Δ² ≤ 2·2^60, the price of one matrix under replace-one."""
+    base = table(present=False)
+
+    def with_person(rows: list[tuple[float, float, str]]) -> pa.Table:
+        x, y, region = zip(*rows, strict=True)
+        w = [1.0] * len(x)
+        own = pa.table({"id": ["p"] * len(x), "x": x, "y": y, "region": region, "w": w}, schema=base.schema)
+        return pa.concat_tables([own, base])
+
+    options = {"unit": "id", "unit_rows": unit_rows, "mechanism": "gaussian", "adjacency": "replace-one"}
+    by = categorical("region", ["north", "south"])
+    steps = contribution(with_person(before), with_person(after), by=by, adaptive=False, **options)
+    assert sum(int(cell) ** 2 for step in steps for cell in step.ravel()) <= 2 * ROW_NORM_SQUARED**2
+    assert sum(float(np.abs(np.linalg.eigvalsh(step.astype(float))).sum()) for step in steps) <= (
+        2 * ROW_NORM_SQUARED * (1 + 1e-9)
+    )
+
+
+class TestGroupsUnderReplaceOne:
+    """At the price of one matrix, where that is proven; the number of rows of a group is no public fact."""
+
+    GROUPS: ClassVar[dict[str, Any]] = {
+        "by": categorical("region", ["north", "south"]),
+        "adjacency": "replace-one",
+        "entropy": SeededEntropy(1),
+    }
+
+    @pytest.mark.parametrize("mechanism", ["gaussian", "matrix-laplace"])
+    @pytest.mark.parametrize("adaptive", [True, False])
+    def test_the_noise_is_that_of_one_matrix(self, mechanism: str, adaptive: bool) -> None:
+        delta = 1e-6 if mechanism == "gaussian" else 0.0
+        asked: dict[str, Any] = {"epsilon": 1.0, "delta": delta, "adaptive": adaptive, "mechanism": mechanism}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DpgramWarning)
+            found = publish(table(present=True), SCHEMA, **asked, **self.GROUPS)
+            whole = publish(
+                table(present=True), SCHEMA, adjacency="replace-one", entropy=SeededEntropy(1), **asked
+            )
+        for release in found.values():
+            assert release.public_rows is None
+            assert release.noise == whole.noise
+            assert release.guarantee == whole.guarantee
+            assert load_again(release) == release
+        assert whole.public_rows == 12
+
+    def test_learnt_bounds_pay_for_the_number_of_rows(self) -> None:
+        draw = np.random.default_rng(1)
+        data = {
+            "x": draw.normal(size=8_000),
+            "y": draw.uniform(-1, 1, 8_000),
+            "region": draw.choice(["north", "south"], 8_000),
+        }
+        schema = Schema(numeric("x"), numeric("y", -1, 1))
+        found = publish(
+            data,
+            schema,
+            epsilon=2.0,
+            delta=1e-6,
+            bounds_budget=0.2,
+            clip=1.5,
+            **self.GROUPS,
+        )
+        for release in found.values():
+            assert release.public_rows is None
+            assert any(isinstance(each, MeasuredRows) for each in release.measured)
+            assert load_again(release) == release
+
+    @pytest.mark.parametrize("name", [n for n, kind in MECHANISMS.items() if not kind.replaced_in_groups])
+    def test_other_mechanisms_are_refused(self, name: str) -> None:
+        asked = MECHANISMS[name](**PARAMETERS.get(name, {}))
+        with pytest.raises(OptionsError, match="changes two matrices"):
+            agree(
+                SCHEMA,
+                epsilon=1.0,
+                delta=1e-6,
+                by=self.GROUPS["by"],
+                adjacency="replace-one",
+                mechanism=asked,
+            )
+
+    def test_entrywise_noise_would_cost_twice_as_much(self) -> None:
+        """Why it is refused: the cells of one matrix move by less than those of two."""
+        for width in range(1, 30):
+            one = adjacency("replace-one").gram_l1(width, 1.0, diagonal=DIAGONAL_WEIGHT)
+            two = 2.0 * AddRemove().gram_l1(width, 1.0, diagonal=DIAGONAL_WEIGHT)
+            assert two > 1.2 * one
+
+    def test_one_column_has_no_entrywise_noise(self) -> None:
+        """`auto` takes it for a matrix of one cell under replace-one, but not where two can change."""
+        one, two = (
+            PublicFacts(width=1, adjacency=adjacency("replace-one"), two_matrices=b) for b in (False, True)
+        )
+        assert choose(Auto(), Guarantee(1.0), one, None).mechanism.name == "laplace"
+        assert choose(Auto(), Guarantee(1.0), two, None).mechanism.name == "matrix-laplace"
+
+    def test_files_say_nothing_else(self) -> None:
+        import msgspec
+
+        found = publish(
+            table(present=True),
+            SCHEMA,
+            epsilon=1.0,
+            delta=0.0,
+            adaptive=False,
+            mechanism="laplace",
+            by=self.GROUPS["by"],
+        )
+        with pytest.raises(ReleaseError, match="contradict"):
+            msgspec.structs.replace(found["north"], adjacency="replace-one")
+        for release in publish(
+            table(present=True), SCHEMA, epsilon=1.0, delta=0.0, adaptive=False, **self.GROUPS
+        ).values():
+            with pytest.raises(ReleaseError, match="a row count belongs"):
+                msgspec.structs.replace(release, public_rows=12)
+
+
+def load_again(release: Release) -> Release:
+    return Release.from_json(release.to_json())
 
 
 PARAMETERS: dict[str, dict[str, Any]] = {

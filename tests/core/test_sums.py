@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from dpgram.core import NORM, SQUARE, sums
 from dpgram.core.encode import Line, RowMap
+from dpgram.core.sensitivity import absolute, is_matrix, squared
 from dpgram.core.sums import (
     MOST_ROWS,
     Counts,
@@ -236,6 +239,50 @@ def test_groups_together_are_the_whole() -> None:
     assert sum(int(np.trace(one)) for one in by_group) <= rows.unit_count * SQUARE
     with pytest.raises(DpgramError, match="no groups"):
         block(5, 1).of_group(0)
+
+
+GROUPED: tuple[Sum, ...] = (
+    Gram(replace(TWO, radius=2.0**20), (0,), 3),
+    EachGroup(tuple(Gram(replace(TWO, radius=radius), (0,)) for radius in (2.0**18, 2.0**20, 2.0**19))),
+    EachGroup((Histograms((Nodes(0, -1.0, 1.0), Nodes(1, levels=3))),) * 3),
+)
+"""Three groups: in one map, in maps of their own, and two histograms of each."""
+
+
+@pytest.mark.parametrize("what", GROUPED, ids=["one map", "a map of each", "histograms"])
+def test_a_unit_that_is_replaced_moves_all_groups_together_by_a_proven_amount(what: Sum) -> None:
+    """Every unit by every other one, in whatever groups its rows are: the price is reached, not passed."""
+    matrices, parts = isinstance(what, Gram) or is_matrix(what), []
+    for seed in range(12):
+        groups = np.random.default_rng(seed).integers(-1, 3, 40)
+        whole = block(40, seed, units=True, weights=seed % 3 == 0, groups=groups)
+        assert whole.units is not None
+        assert whole.unit_hashes is not None
+        for unit in range(whole.unit_count):
+            own = np.flatnonzero(whole.units == unit)
+            alone = Block(
+                [line[own] for line in whole.cells],
+                len(own),
+                groups=groups[own],
+                weights=None if whole.weights is None else whole.weights[own],
+                counting=whole.counting,
+                units=np.zeros(len(own), np.int64),
+                unit_hashes=whole.unit_hashes[own],
+                levelled=[1],
+            )
+            parts.append(np.stack([array_of(each)[0] for each in _added(what, alone)]).astype(np.float64))
+    for at in (0, 1, 2):  # a full row of this group alone
+        full = Block([np.array([1.0]), np.array([float(at)])], 1, groups=np.array([at]))
+        parts.append(np.stack([array_of(each)[0] for each in _added(what, full)]).astype(np.float64))
+    largest = sums_of = 0.0
+    for one, other in itertools.combinations(parts, 2):
+        step = one - other
+        largest = max(largest, float(np.square(step).sum()))
+        sizes = np.abs(np.linalg.eigvalsh(step)) if matrices else np.abs(step)
+        sums_of = max(sums_of, float(sizes.sum()))
+    assert 0.999 < largest / squared(what, "replace-one") <= 1.0
+    assert 0.999 < sums_of / absolute(what, "replace-one") <= 1.0 + 1e-12
+    assert all(float(np.square(one).sum()) <= squared(what, "add-remove") for one in parts)
 
 
 @pytest.mark.parametrize(

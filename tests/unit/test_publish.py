@@ -281,7 +281,7 @@ BAD_CALLS: dict[str, tuple[dict[str, Any], type[DpgramError]]] = {
     "unit and group in one column": ({"unit": "x", "by": categorical("x", ["a"])}, SchemaError),
     "groups of a number": ({"by": "age"}, SchemaError),
     "groups under replace-one": (
-        {"by": categorical("region", ["north"]), "adjacency": "replace-one"},
+        {"by": categorical("region", ["north"]), "adjacency": "replace-one", "mechanism": "laplace"},
         OptionsError,
     ),
     "one block": ({"blocks": [["age"]]}, SchemaError),

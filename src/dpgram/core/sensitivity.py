@@ -6,8 +6,8 @@ is a vector of whole numbers that are not negative and sum to at most s. So, for
     Gram            |V|_F ≤ tr V ≤ s,             |V|_* = tr V ≤ s
     m histograms    |a|_2 ≤ √m·s,                 |a|_1 ≤ m·s
 
-For one replaced by another the difference of two such contributions has ⟨V, V'⟩ ≥ 0: squares add up, and so
-do absolute values. Proof: proofs/core.md#core-sensitivity.
+For one replaced by another the difference of two such contributions has ⟨V, V'⟩ ≥ 0, in whatever groups the
+rows of either are: squares add up, and so do absolute values. Proof: proofs/core.md#core-sensitivity.
 """
 
 from __future__ import annotations

@@ -103,7 +103,9 @@ def consistent_unit_group_block(release: Document) -> bool:
         return False
     if release.group is not None:
         proven = not several or mechanism.joint_groups
-        if block is not None or release.adjacency != "add-remove" or not proven:
+        if release.adjacency == "replace-one":
+            proven = proven and mechanism.replaced_in_groups
+        if block is not None or not proven:
             return False
     if release.series is not None:
         rows_alone = release.unit is None and release.series.participations > 1

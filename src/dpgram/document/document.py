@@ -128,9 +128,10 @@ class Document(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, di
                 limit=f"{expected} cells",
                 remedy=DAMAGED,
             )
-        if (self.public_rows is None) != (self.adjacency == "add-remove"):
+        if (self.public_rows is None) != (self.adjacency == "add-remove" or self.group is not None):
             raise ReleaseError(
-                "a row count belongs in a release under replace-one, and only there", got=self.adjacency
+                "a row count belongs in a release of a whole table under replace-one, and only there",
+                got=self.adjacency,
             )
         if mechanism_of(self) is None:
             raise ReleaseError(

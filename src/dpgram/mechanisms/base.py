@@ -66,6 +66,8 @@ class PublicFacts:
     """A public row count or a guess of it; only for forecasts and choices of parameters."""
     unit_rows: int = 1
     """Most rows of one privacy unit: the rank of what it contributes."""
+    two_matrices: bool = False
+    """Whether neighbours may differ in two matrices: a replaced unit can go from one group to another."""
     radius: float = 1.0
     """R: no encoded row is longer. What a parameter in encoded units is measured against."""
 
@@ -106,6 +108,8 @@ class Mechanism(ABC):
     """
     joint_groups: ClassVar[bool] = False
     """Whether it may serve several groups at the price of one where a unit has rows in several of them."""
+    replaced_in_groups: ClassVar[bool] = False
+    """Whether a replaced unit may leave one group's matrix for another's at the price of one matrix."""
     in_blocks: ClassVar[bool] = False
     """Whether blocks of columns can share a budget under it; `publishing.terms` has the split for each."""
     adaptive: ClassVar[bool] = False

@@ -161,9 +161,13 @@ def _pure(epsilon: float, facts: PublicFacts, reason: str) -> Choice:
 
 
 def _best_pure(guarantee: Guarantee, facts: PublicFacts) -> CalibratedMechanism:
-    """Matrix Laplace, except for one column under replace-one, where the plain Laplace has half its noise."""
+    """Matrix Laplace, except for one column under replace-one, where the plain Laplace has half its noise.
+
+    That half holds within one matrix. Proof: proofs/units.md#units-groups.
+    """
     matrix, plain = MatrixLaplace().calibrated(guarantee, facts), Laplace().calibrated(guarantee, facts)
-    return plain if forecast_error(plain, facts) < forecast_error(matrix, facts) else matrix
+    better = not facts.two_matrices and forecast_error(plain, facts) < forecast_error(matrix, facts)
+    return plain if better else matrix
 
 
 def _epsilon_of_equal_price(gaussian: CalibratedMechanism, facts: PublicFacts, currency: Currency) -> float:

@@ -48,6 +48,7 @@ class Gaussian(Mechanism):
     semidefinite: ClassVar[bool] = False
     gaussian: ClassVar[bool] = True
     joint_groups: ClassVar[bool] = True
+    replaced_in_groups: ClassVar[bool] = True
     in_blocks: ClassVar[bool] = True
     adaptive: ClassVar[bool] = True
     quick: ClassVar[bool] = True

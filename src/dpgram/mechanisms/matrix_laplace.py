@@ -40,6 +40,7 @@ class MatrixLaplace(Mechanism):
     semidefinite: ClassVar[bool] = False
     pure: ClassVar[bool] = True
     joint_groups: ClassVar[bool] = True
+    replaced_in_groups: ClassVar[bool] = True
     in_blocks: ClassVar[bool] = True
     adaptive: ClassVar[bool] = True
     quick: ClassVar[bool] = True

@@ -123,7 +123,7 @@ def adapt(calibration: AdaptiveCalibration, inspect: Callable[[Pass, Sums], None
     histograms: tuple[MeasuredHistograms, ...] = by_group(counted, answer.published[0])
     _refuse_lost(calibration, histograms)
     # Weighted rows count for less than one each: only histograms tell how many there are in this sense.
-    rows = _rows(histograms, answer.public_rows if request.rules.weight is None else None)
+    rows = _rows(histograms, None if request.rows_private or request.rules.weight else answer.public_rows)
     zoomed = Zoomed(looks=((),) * len(histograms), charge=rest_charge)
     parts = _parts(calibration, schema)
     clear = [any(signal(one, mu, rank(block)) >= PLAIN_BELOW for block, _, mu in parts) for one in rows]
@@ -385,8 +385,7 @@ class _BlockPlan:
 
 def _rows(histograms: Sequence[MeasuredHistograms], public_rows: int | None) -> list[float]:
     """n̂ of each group."""
-    known = float(public_rows) if public_rows is not None and len(histograms) == 1 else None
-    return [max(known or histogram_rows(one), 1.0) for one in histograms]
+    return [max(float(public_rows or 0) or histogram_rows(one), 1.0) for one in histograms]
 
 
 def _parts(calibration: AdaptiveCalibration, schema: Schema) -> list[tuple[Schema, float, float]]:

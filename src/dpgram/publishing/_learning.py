@@ -140,7 +140,7 @@ def calibrate_learning(request: Request, currency: Currency | None) -> LearningC
     whole = guarantee.epsilon
     if family == "gaussian":
         whole = discrete_mu_at_most(guarantee.epsilon, guarantee.delta - level_delta) ** 2
-    shares = split.parts(private_rows=request.adjacency.name == "add-remove")
+    shares = split.parts(private_rows=request.rows_private)
     columns = len(schema.unbounded)
     histograms = {
         "count": 1,

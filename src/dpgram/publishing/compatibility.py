@@ -19,6 +19,7 @@ LEARNING: Final = ("learnt bounds", "learnt levels")
 """What is learnt privately before the matrix."""
 MODELS: Final = "models"
 """Models that are declared beforehand."""
+REPLACED_IN_GROUPS: Final = "groups under replace-one"
 ADAPTIVE: Final = "adaptive=True"
 """Histograms and a first matrix before the last one."""
 
@@ -87,13 +88,6 @@ def _clashes() -> Iterator[Clash]:
         "delta=0",
         "the mere presence of a level can reveal a row, so levels cannot be learnt with delta = 0",
         "Give a delta such as 1e-6, or list the levels",
-    )
-    yield Clash(
-        "by",
-        "adjacency='replace-one'",
-        "groups can share one charge only with add/remove neighbours: a replaced row can leave one group "
-        "and enter another, and so change two releases",
-        "Publish with adjacency='add-remove'",
     )
     yield Clash(
         "by", "blocks", "a table is split into groups of rows or into blocks of columns", "Leave one out"
@@ -165,6 +159,9 @@ def _of_semidefinite(kinds: list[type[Mechanism]]) -> Iterator[Clash]:
             "the mechanisms that give a positive semidefinite matrix are proven for units of one row only",
             f"Use unit_rows=1, or {without}",
         )
+    if not any(kind.replaced_in_groups for kind in kinds):
+        remedy = f"Use adjacency='add-remove', or {without}"
+        yield Clash(SEMIDEFINITE, REPLACED_IN_GROUPS, _two_change(), remedy)
     if not any(kind.in_blocks for kind in kinds):
         yield Clash(SEMIDEFINITE, "blocks", _blocks_share(), f"Leave blocks out, or {without}")
 
@@ -201,8 +198,19 @@ def _of_mechanism(kind: type[Mechanism]) -> Iterator[Clash]:
             f"{name} cannot serve several groups at the price of one where a unit has rows in several",
             f"Use {_names(lambda other: other.joint_groups)}, or unit_rows=1",
         )
+    if not kind.replaced_in_groups:
+        proven = _names(lambda other: other.replaced_in_groups)
+        remedy = f"Use {proven}, or adjacency='add-remove'"
+        yield Clash(own, REPLACED_IN_GROUPS, _two_change(), remedy)
     if not kind.in_blocks:
         yield Clash(own, "blocks", _blocks_share(), "Use one of these, or leave blocks out")
+
+
+def _two_change() -> str:
+    return (
+        "a replaced row can leave one group and enter another, which changes two matrices; that this costs "
+        f"no more than a change of one holds for {_names(lambda kind: kind.replaced_in_groups)} only"
+    )
 
 
 def _blocks_share() -> str:

@@ -481,7 +481,7 @@ class _Order:
                     policy=one.policy,
                     adjacency=self.request.adjacency.name,
                     unit=rules.unit,
-                    public_rows=answer.public_rows,
+                    public_rows=None if self.request.rows_private else answer.public_rows,
                     mechanism=one.used(),
                     noise=found.noise,
                     guarantee=one.stated(),

@@ -18,7 +18,7 @@ from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.adjacency import adjacency as adjacency_named
 from dpgram.privacy.guarantee import Guarantee, as_number
 from dpgram.privacy.ledger import Ledger
-from dpgram.publishing.compatibility import mechanism_option, refuse_clashes
+from dpgram.publishing.compatibility import REPLACED_IN_GROUPS, mechanism_option, refuse_clashes
 from dpgram.publishing.split import Adaptive, BudgetSplit, budget_split
 from dpgram.rows.encoder import Encoder, checked_radius
 from dpgram.rows.rules import EVERY_ROW, RowRules, Rows, row_rules
@@ -94,9 +94,26 @@ class Request:
             "blocks": self.rules.schema.blocks is not None,
             "several rows per unit": several,
             "units in several groups": several and rules.by is not None,
+            REPLACED_IN_GROUPS: self.two_matrices,
             mechanism_option(self.mechanism): True,
         }
         return frozenset(name for name, given in used.items() if given)
+
+    @property
+    def two_matrices(self) -> bool:
+        """Whether a replaced unit may leave one group for another: neighbours then differ in two matrices.
+
+        Proof: proofs/units.md#units-groups.
+        """
+        return self.rules.by is not None and self.adjacency.name == "replace-one"
+
+    @property
+    def rows_private(self) -> bool:
+        """Whether the number of rows of a release is private: under add/remove, and of a group always.
+
+        Proof: proofs/units.md#units-groups.
+        """
+        return self.rules.by is not None or self.adjacency.name == "add-remove"
 
     def facts(self, encoder: Encoder) -> PublicFacts:
         """What a mechanism is calibrated from, for the matrix of this encoder."""
@@ -105,6 +122,7 @@ class Request:
             adjacency=self.adjacency,
             rows=self.expected,
             unit_rows=self.rules.unit_rows,
+            two_matrices=self.two_matrices,
             radius=encoder.radius,
         )
 
