@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from dpgram.errors import DpgramError, JobError
+from dpgram.schema.reading import SHEET_ROWS
 from dpgram.schema.toml_form import read_toml
 
 LONGEST_WORDS: Final = 400
@@ -68,6 +69,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, Check]]] = {
         "encoding": _text,
         "separator": _text,
         "sheet": _text,
+        **dict.fromkeys(SHEET_ROWS, _whole),
     },
     "rows": {
         "unit": _text,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, cast
 
 from dpgram.errors import JobError
 from dpgram.job import _file
@@ -17,9 +17,7 @@ from dpgram.models.declared import model_of
 from dpgram.publishing.split import Adaptive
 from dpgram.rows.rules import Rows
 from dpgram.schema import Schema
-
-LAYOUT: Final = ("encoding", "separator", "sheet")
-"""Keys of [data] that are facts about the files, and belong to the schema."""
+from dpgram.schema.reading import LAYOUT_FORMS
 
 
 def job_fields(form: Mapping[str, Any], folder: Path) -> dict[str, Any]:
@@ -70,7 +68,7 @@ def _place(file: str | list[str], folder: Path) -> str | list[str]:
 
 
 def _schema(form: Mapping[str, Any], folder: Path) -> Schema:
-    layout = {name: form["data"][name] for name in LAYOUT if name in form["data"]}
+    layout = {name: form["data"][name] for name in LAYOUT_FORMS if name in form["data"]}
     inline = {name: form[name] for name in _file.BESIDE if name in form}
     file = form["data"].get("schema")
     if (file is None) == ("columns" not in form):

@@ -22,6 +22,7 @@ from dpgram.publishing.terms import matrix_terms, plain_price
 from dpgram.rows.encoder import Encoder
 from dpgram.rows.rules import EVERY_ROW, RowRules, row_rules
 from dpgram.sources.headers import NO_HEADER, look_like_cells
+from dpgram.sources.workbooks import odd_rows
 from dpgram.sums.grams import GramStatistic
 
 if TYPE_CHECKING:
@@ -69,6 +70,8 @@ class Check:
     seconds: float
     undecided: tuple[str, ...] = ()
     """Columns of a schema file that nobody has filled in: `publish` refuses them."""
+    odd_rows: str | None = None
+    """What a workbook seems to hold beside the table, in words."""
     losses: Losses | None = None
     """What becomes of the cells of each column; None for a stream, which can be read only once."""
 
@@ -90,8 +93,9 @@ class Check:
 
     @property
     def schema_warnings(self) -> tuple[str, ...]:
-        """What nobody has filled in, which stops a publication."""
-        return tuple(
+        """What nobody has filled in, which stops a publication; and rows that seem to be none."""
+        odd = () if self.odd_rows is None else (self.odd_rows,)
+        return odd + tuple(
             f"column {name!r} is not filled in, and publish will refuse it: give it public bounds or levels, "
             "delete it, or write learn = true below it"
             for name in self.undecided
@@ -172,6 +176,7 @@ def check(
         price=cost,
         seconds=time.perf_counter() - started,
         undecided=schema.undecided,
+        odd_rows=odd_rows(data, schema.layout),
         losses=losses,
     )
 

@@ -33,7 +33,7 @@ from dpgram.sources.delimited import SEPARATOR_NAMES, refuse_title
 from dpgram.sources.files import file_format
 from dpgram.sources.headers import NO_HEADER, look_like_cells
 from dpgram.sources.statistical_files import Variable, codebook_of
-from dpgram.sources.workbooks import sheet_names
+from dpgram.sources.workbooks import guessed_rows, sheet_names
 
 ROWS: Final = 1_000
 """Looked at to guess kinds."""
@@ -65,6 +65,12 @@ constant = true
 """
 
 
+LAYOUT_NOTES: Final = {
+    "sheet": "",
+    "skip": "  # guessed: rows above the header",
+    "header": "  # guessed: rows of the header, joined to one name for each column",
+    "footer": "  # guessed: rows below the table, such as totals and notes",
+}
 NO_VALUES: Final = "None of the values is in it."
 
 
@@ -87,7 +93,7 @@ def starter_schema(data: object, *, sheet: str | None = None) -> str:
     name = "smoker"
     <BLANKLINE>
     """
-    layout, columns, looked_at = _started(data, sheet)
+    layout, columns, looked_at = _started(data, guessed_layout(data, sheet))
     looked = "No row of the data was read."
     if looked_at is not None:
         looked = f"The first {ROWS:,} rows were looked at." if looked_at else "Its first rows hold no value."
@@ -96,7 +102,7 @@ def starter_schema(data: object, *, sheet: str | None = None) -> str:
         warn_caller(NO_HEADER)
         told = "\n# " + "\n# ".join(textwrap.wrap(f"WARNING: {NO_HEADER}.", 76))
     head = HEAD.format(looked=looked, told=told).replace(" \n", "\n") + "".join(
-        f"{name} = {toml_value(value)}{'' if name == 'sheet' else '  # guessed'}\n"
+        f"{name} = {toml_value(value)}{LAYOUT_NOTES.get(name, '  # guessed')}\n"
         for name, value in layout.to_dict().items()
     )
     return head + "".join(column.text for column in columns)
@@ -130,7 +136,7 @@ class StarterColumn:
 
 
 def starter_columns(
-    data: object, *, sheet: str | None = None
+    data: object, *, sheet: str | None = None, rows: Mapping[str, Any] | None = None
 ) -> tuple[FileLayout, tuple[StarterColumn, ...]]:
     """The parts of a starter schema: how the files are written, and every column of the table.
 
@@ -139,13 +145,12 @@ def starter_columns(
     >>> [(column.name, column.entries["kind"]) for column in columns]
     [('age', 'numeric'), ('smoker', 'boolean')]
     """
-    layout, columns, _ = _started(data, sheet)
+    layout, columns, _ = _started(data, guessed_layout(data, sheet, rows))
     return layout, columns
 
 
-def _started(data: object, sheet: str | None) -> tuple[FileLayout, tuple[StarterColumn, ...], bool | None]:
+def _started(data: object, layout: FileLayout) -> tuple[FileLayout, tuple[StarterColumn, ...], bool | None]:
     """The layout, the columns, and whether any of the first rows hold something; None: none was read."""
-    layout = guessed_layout(data, sheet)
     types = column_types(data, layout)
     labelled = {variable.name: variable for variable in _codebook(data, layout)}
     words = _words(data, [name for name, kind in types.items() if _may_be_id(kind)], layout)
@@ -182,8 +187,12 @@ def _codebook(data: object, layout: FileLayout) -> tuple[Variable, ...]:
     return codebook_of(Path(data), layout) if file_format(Path(data)) == "statistical" else ()
 
 
-def guessed_layout(data: object, sheet: str | None = None) -> FileLayout:
+def guessed_layout(
+    data: object, sheet: str | None = None, rows: Mapping[str, Any] | None = None
+) -> FileLayout:
     """Separator and encoding of a file of delimited text, where they are not the usual ones; else the sheet.
+
+    Of a sheet also where the table is in it; `rows` has what is known of that.
 
     >>> from dpgram.publishing.starter import guessed_layout
     >>> guessed_layout({"age": [31, 42]}).separator
@@ -193,7 +202,7 @@ def guessed_layout(data: object, sheet: str | None = None) -> FileLayout:
     path = Path(data) if isinstance(data, str | Path) and Path(data).is_file() else None
     form = None if path is None else file_format(path)
     if path is not None and form == "workbook":
-        return _one_sheet(path, sheet)
+        return replace(_one_sheet(path, sheet), **dict(rows or {}))
     if sheet is not None:
         raise SourceError(
             "only the file of a workbook has sheets", got=f"sheet={sheet!r}", remedy="Leave it out"
@@ -223,7 +232,7 @@ def _one_sheet(path: Path, sheet: str | None) -> FileLayout:
             got=", ".join(map(repr, found[:10])),
             remedy="Say which one is meant: sheet='…'",
         )
-    return FileLayout(sheet=sheet)
+    return guessed_rows(path, FileLayout(sheet=sheet))
 
 
 def _is_utf8(start: bytes) -> bool:

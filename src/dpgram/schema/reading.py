@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 from numbers import Integral, Real
 from typing import Any, Final, Literal, TypedDict, final
 
-from dpgram.errors import SchemaError
+from dpgram.errors import SchemaError, shown, whole
 
 Case = Literal["lower", "upper"]
 Code = str | float | bool
@@ -326,8 +326,20 @@ class FileLayout:
     """Between two cells; by default a comma, or a tab where a file's name ends in .tsv or .tab."""
     sheet: str | None = None
     """Of a workbook; not needed where there is one only."""
+    skip: int | None = None
+    """Rows of a sheet above its header: a title, blank rows."""
+    header: int | None = None
+    """Rows of a sheet that hold the names, 1 by default; merged cells name all columns below them."""
+    footer: int | None = None
+    """Rows at the end of a sheet that are none of the table: totals, notes."""
 
     def __post_init__(self) -> None:
+        for name, (least, most) in SHEET_ROWS.items():
+            rows = getattr(self, name)
+            if rows is not None and (whole(rows) is None or not least <= rows <= most):
+                raise SchemaError(
+                    f"`{name}` must be a number of rows", got=shown(rows), limit=f"{least} to {most}"
+                )
         if self.encoding is not None:
             object.__setattr__(self, "encoding", _encoding(self.encoding))
         separator = self.separator
@@ -347,14 +359,24 @@ class FileLayout:
             _text("sheet", self.sheet)
 
     def to_dict(self) -> dict[str, object]:
-        form = {"encoding": self.encoding, "separator": self.separator, "sheet": self.sheet}
+        form = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in form.items() if value is not None}
 
 
+SHEET_ROWS: Final[Mapping[str, tuple[int, int]]] = {
+    "skip": (0, 1_000),
+    "header": (1, 10),
+    "footer": (0, 1_000),
+}
+"""Rules for a sheet that count its rows, with the least and the most."""
 LAYOUT_FORMS: Final[Mapping[str, Mapping[str, object]]] = {
     "encoding": {"type": "string", "minLength": 1, "maxLength": LONGEST_WORD},
     "separator": {"type": "string", "minLength": 1, "maxLength": 1},
     "sheet": {"type": "string", "minLength": 1, "maxLength": LONGEST_WORD},
+    **{
+        name: {"type": "integer", "minimum": least, "maximum": most}
+        for name, (least, most) in SHEET_ROWS.items()
+    },
 }
 
 

@@ -40,7 +40,8 @@ LONGEST_TEXT: Final = 4_000
 class Schema:
     """Declared columns, in order, with a constant column first unless `constant=False`.
 
-    `encoding`, `separator` and `sheet` say how text files and workbooks of the table are written.
+    `encoding`, `separator` and `sheet` say how text files and workbooks of the table are written; of a sheet
+    `skip`, `header` and `footer` count the rows above the header, of it and below the table.
 
     >>> schema = Schema(numeric("age", 18, 90), categorical("smoker", ["no", "yes"]))
     >>> schema.names
@@ -54,7 +55,7 @@ class Schema:
     blocks: tuple[tuple[str, ...], ...] | None
     """Names of the columns of each of several releases that share one budget; None: one release of all."""
     layout: FileLayout
-    """How files of the table are written: encoding, separator, sheet."""
+    """How files of the table are written: encoding, separator, sheet, and where the table is in it."""
     names: tuple[str, ...] = field(compare=False, repr=False)
     """Names of the encoded columns, that is, of the rows and columns of the Gram matrix."""
     _declared: dict[str, Column] = field(compare=False, repr=False)
@@ -71,6 +72,9 @@ class Schema:
         encoding: str | None = None,
         separator: str | None = None,
         sheet: str | None = None,
+        skip: int | None = None,
+        header: int | None = None,
+        footer: int | None = None,
     ) -> None:
         for column in columns:
             # A kind that is not registered would make a release that nobody can load.
@@ -97,7 +101,9 @@ class Schema:
         object.__setattr__(self, "columns", tuple(columns))
         object.__setattr__(self, "constant", constant)
         object.__setattr__(self, "blocks", None if blocks is None else _checked_blocks(blocks))
-        layout = FileLayout(encoding=encoding, separator=separator, sheet=sheet)
+        layout = FileLayout(
+            encoding=encoding, separator=separator, sheet=sheet, skip=skip, header=header, footer=footer
+        )
         object.__setattr__(self, "layout", layout)
         object.__setattr__(self, "names", names)
         object.__setattr__(self, "_declared", {column.name: column for column in columns})
@@ -268,15 +274,8 @@ class Schema:
         return self._like(columns, self.blocks)
 
     def _like(self, columns: Iterable[Column], blocks: Sequence[Sequence[str]] | None) -> Schema:
-        layout = self.layout
-        return Schema(
-            *columns,
-            constant=self.constant,
-            blocks=blocks,
-            encoding=layout.encoding,
-            separator=layout.separator,
-            sheet=layout.sheet,
-        )
+        layout: dict[str, Any] = self.layout.to_dict()
+        return Schema(*columns, constant=self.constant, blocks=blocks, **layout)
 
     def in_blocks(self) -> tuple[Schema, ...]:
         """One schema for each block; columns that products need must be named with them.

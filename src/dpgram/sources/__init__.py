@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from dpgram.schema import Schema
-from dpgram.schema.reading import AS_USUAL, FileLayout, Reading
+from dpgram.schema.reading import AS_USUAL, SHEET_ROWS, FileLayout, Reading
 from dpgram.sources import _arrow as arrow
 from dpgram.sources import _polars_query as polars_query
 from dpgram.sources import (
@@ -79,7 +79,19 @@ def open_source(
         layout=layout,
         batch_rows=batch_rows,
     )
+    if not isinstance(data, str | Path | list):
+        _refuse_rows_of_a_sheet(layout)
     return _form(data).open(data, request)
+
+
+def _refuse_rows_of_a_sheet(layout: FileLayout) -> None:
+    """Everywhere else they would count rows of the table."""
+    given = [name for name in SHEET_ROWS if getattr(layout, name) is not None]
+    if given:
+        raise SourceError(
+            f"{given[0]!r} counts rows of a workbook's sheet, and this is none",
+            remedy="Leave it out; delete in the file itself what is not its header or a row",
+        )
 
 
 def read_once(data: object) -> bool:
@@ -143,8 +155,11 @@ def _is(*kinds: type) -> Callable[[object], bool]:
 
 def _open_files(data: str | Path | list[Any], request: Request) -> Source:
     if remote.is_remote(data):
+        _refuse_rows_of_a_sheet(request.layout)
         return parquet.parquet_source(remote.find_remote(cast("Any", data)), request, "remote Parquet files")
     paths, found, label = _found_files(data)
+    if found != "workbook":
+        _refuse_rows_of_a_sheet(request.layout)
     return _FILES[found].open(paths, request, label)
 
 

@@ -22,6 +22,7 @@ from dpgram.job.draft import draft_job, draft_text, read_draft, write_draft
 from dpgram.privacy.ledger import Ledger
 from dpgram.publishing.starter import StarterColumn
 from dpgram.schema import Schema
+from dpgram.schema.reading import LAYOUT_FORMS
 from dpgram.wizard.folder import Folder
 from dpgram.wizard.posted import Posted
 from dpgram.wizard.work import Work
@@ -195,9 +196,8 @@ class Session:
         own = self.form if form is None else form
         form_of_schema: Form = {"columns": own.get("columns", [])}
         form_of_schema |= {key: own[key] for key in ("constant", "blocks") if key in own}
-        layout = ("encoding", "separator", "sheet")
         return Schema.from_dict(
-            form_of_schema | {key: own["data"][key] for key in layout if key in own["data"]}
+            form_of_schema | {key: own["data"][key] for key in LAYOUT_FORMS if key in own["data"]}
         )
 
     def job(self, form: Form | None = None) -> Job:

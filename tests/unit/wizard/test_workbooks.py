@@ -69,3 +69,47 @@ def test_a_file_without_sheets_has_none(book: Path) -> None:
     browser = started(book)
     browser.send("data", {"file": "visits.csv", "sheet": "Visits 2025"}, press="do=read")
     assert "only the file of a workbook has sheets" in browser.errors["sheet"]
+
+
+@pytest.fixture
+def titled(tmp_path: Path) -> Path:
+    """A title above the names, and a total below the table."""
+    openpyxl = pytest.importorskip("openpyxl")
+    written = openpyxl.Workbook()
+    rows = [[20 + row % 60, "yes" if row % 3 else "no", 100 * (row % 90)] for row in range(300)]
+    for row in (["Visits of 2025"], ["age", "smoker", "charges"], *rows, ["Total", None, 12_345]):
+        written.active.append(row)
+    written.save(tmp_path / "visits.xlsx")
+    return tmp_path
+
+
+def rows_of(browser: Browser) -> dict[str, str]:
+    return {
+        name: value for name, value in browser.form("data").fields if name in ("skip", "header", "footer")
+    }
+
+
+def test_where_the_table_stands_is_guessed_said_and_corrected(titled: Path) -> None:
+    browser = started(titled)
+    browser.send("data", {"file": "visits.xlsx"}, press="do=read")
+    assert "seems to hold more than its table" in browser.text
+    assert rows_of(browser) == {"skip": "1", "header": "", "footer": "1"}
+    assert [column["name"] for column in browser.session.form["columns"]] == ["age", "smoker", "charges"]
+    browser.send("data", {"footer": "0"}, press="do=read")
+    assert browser.session.section("data")["footer"] == 0
+    browser.send("data", {"footer": ""}, press="do=read")
+    assert rows_of(browser)["footer"] == "0", "the guess does not come back"
+    browser.send("data", {"footer": "1", "skip": "two"}, press="do=read")
+    assert "must be a number of rows" in browser.errors["skip"]
+    browser.send("data", {"skip": "1"}, press="do=read")
+    browser.follow("columns")
+    browser.send("columns", dict(COLUMNS))
+    browser.send("people", {"expected": "300"})
+    browser.send("budget")
+    browser.send("outputs")
+    assert "300 of 300 rows can be used" in browser.text
+    layout = Job.from_file(titled / "visits-job.toml").schema.layout
+    assert (layout.skip, layout.header, layout.footer) == (1, None, 1)
+    again = started(titled, "visits-job.toml")
+    again.send("data", {"file": "visits.xlsx"}, press="do=read")
+    assert again.session.form["columns"][0]["low"] == 18

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -9,8 +10,9 @@ from typing import Any, Final
 from dpgram.errors import DpgramError
 from dpgram.files import write_whole
 from dpgram.publishing.starter import ROWS, starter_columns
-from dpgram.schema.reading import FileLayout
+from dpgram.schema.reading import LAYOUT_FORMS, SHEET_ROWS, FileLayout
 from dpgram.sources import open_source
+from dpgram.sources.files import file_format
 from dpgram.sources.plain_columns import plain_texts
 from dpgram.wizard.folder import TABLES, Folder
 from dpgram.wizard.posted import Posted
@@ -21,7 +23,9 @@ PREVIEW: Final = 6
 LONGEST_CELL: Final = 60
 EXAMPLE: Final = "made-up-people"
 EXAMPLE_ROWS: Final = 5_000
-SHEETS: Final = dict.fromkeys(("several sheets", "no such sheet", "has sheets", "the sheet of"), "sheet")
+SHEETS: Final = dict.fromkeys(("several sheets", "no such sheet", "has sheets", "the sheet of"), "sheet") | {
+    f"`{name}`": name for name in SHEET_ROWS
+}
 """What messages about the sheet of a workbook say."""
 
 
@@ -31,7 +35,7 @@ def values(session: Session) -> dict[str, Any]:
     return {
         "file": chosen if chosen in files else "",
         "path": "" if chosen in files else chosen,
-        "sheet": session.section("data").get("sheet", ""),
+        **{key: str(session.section("data").get(key, "")) for key in ("sheet", *SHEET_ROWS)},
     }
 
 
@@ -43,6 +47,7 @@ def view(session: Session) -> dict[str, Any]:
         "looked_at": ROWS,
         "shown": PREVIEW,
         "reads": session.suggested,
+        "is_sheet": bool(session.suggested) and file_format(Path(session.suggested)) == "workbook",
         "job": None if session.path is None else session.folder.shown(session.path),
     }
 
@@ -54,20 +59,36 @@ def take(session: Session, posted: Posted) -> dict[str, str]:
     typed = posted.text("path")
     sheet = posted.raw("sheet") if posted.text("sheet") else None
     try:
-        return _opened(session, session.folder.file(typed or posted.text("file")), sheet)
+        place = session.folder.file(typed or posted.text("file"))
+        return _opened(session, place, sheet, rows=_rows(session, posted, place, sheet))
     except DpgramError as problem:
         return beside(problem, SHEETS, "path" if typed else "file")
 
 
+def _rows(session: Session, posted: Posted, place: Path, sheet: str | None) -> dict[str, Any]:
+    """How many rows of the sheet are not of the table: as typed; of a table that was read, as it was read."""
+    typed = {name: posted.number(name) for name in SHEET_ROWS}
+    if not (_goes_on(session, place, sheet) and session.form.get("columns")):
+        another = session.table is not None  # what was typed is about the table before
+        return {} if another else {name: rows for name, rows in typed.items() if rows is not None}
+    declared = session.section("data")
+    none = {name: least if name in declared else None for name, (least, _) in SHEET_ROWS.items()}
+    return {name: none[name] if rows is None else rows for name, rows in typed.items()}
+
+
 def _opened(
-    session: Session, place: Path, sheet: str | None = None, known: Form | None = None
+    session: Session,
+    place: Path,
+    sheet: str | None = None,
+    known: Form | None = None,
+    rows: Mapping[str, Any] | None = None,
 ) -> dict[str, str]:
     """Go on with the job of this table, or begin one; `known` are public facts to begin with."""
-    layout, starter = starter_columns(str(place), sheet=sheet)
-    goes_on = _goes_on(session, place, sheet)
-    if goes_on and session.form.get("columns"):
-        declared = session.section("data")
-        layout = FileLayout(**{key: declared.get(key) for key in ("encoding", "separator", "sheet")})
+    layout, starter = starter_columns(str(place), sheet=sheet, rows=rows)
+    goes_on, declared = _goes_on(session, place, sheet), session.section("data")
+    as_before = all(getattr(layout, name) == declared.get(name) for name in SHEET_ROWS)
+    if goes_on and session.form.get("columns") and as_before:
+        layout = FileLayout(**{key: declared.get(key) for key in LAYOUT_FORMS})
         table = Table(columns=starter, preview=_preview(place, layout, starter))
     else:
         table = Table(columns=starter, preview=_preview(place, layout, starter))
