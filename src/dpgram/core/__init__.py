@@ -8,6 +8,16 @@ from __future__ import annotations
 
 from typing import Final
 
+__all__ = [
+    "EXACT",
+    "GREATEST_EXPONENT",
+    "LEAST_EXPONENT",
+    "NORM",
+    "OCTAVES",
+    "SQUARE",
+    "ZERO",
+]
+
 NORM: Final = 1 << 15
 """The largest length of a row, in lattice units."""
 SQUARE: Final = 1 << 30
