@@ -138,7 +138,11 @@ def test_the_largest_mu_keeps_its_promise_and_little_more_would_not(epsilon: flo
     assert exact_delta(mu * (1 + 1e-4), epsilon - SLACK) > delta * (1 - SLACK)
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [(1e-8, 0.1), (701.0, 0.1), (1.0, 0.0), (1.0, 1.0)])
+def test_beyond_what_exp_reaches_noise_is_that_of_700() -> None:
+    assert mu_at_most(1e6, 1e-6) == mu_at_most(700.0, 1e-6)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1e-8, 0.1), (math.inf, 0.1), (1.0, 0.0), (1.0, 1.0)])
 def test_other_guarantees_are_refused(epsilon: float, delta: float) -> None:
     with pytest.raises(GuaranteeError):
         mu_at_most(epsilon, delta)

@@ -83,17 +83,17 @@ def delta_at_least(mu: float, epsilon: float) -> float:
 
 
 def mu_at_most(epsilon: float, delta: float) -> float:
-    """The largest μ that integer noise may have within (ε, δ), rounded down.
+    """The largest μ that integer noise may have within (ε, δ), rounded down; beyond ε = 700, that of 700.
 
-    Proof: proofs/core.md#core-curve.
+    Proofs: proofs/core.md#core-curve, proofs/gaussian.md#gaussian-theorem.
     """
-    if not (SLACK < epsilon <= 700.0 and 1e-300 <= delta < 1.0):
+    if not (SLACK < epsilon < math.inf and 1e-300 <= delta < 1.0):
         raise GuaranteeError(
             "no Gaussian noise is calibrated for this guarantee",
             got=(epsilon, delta),
-            limit="1e-8 < epsilon ≤ 700 and 1e-300 ≤ delta < 1",
+            limit="1e-8 < epsilon < inf and 1e-300 ≤ delta < 1",
         )
-    epsilon, delta = math.nextafter(epsilon - SLACK, 0.0), delta * (1.0 - 1.5 * SLACK)
+    epsilon, delta = math.nextafter(min(epsilon, 700.0) - SLACK, 0.0), delta * (1.0 - 1.5 * SLACK)
     low, high = 0.0, 100.0
     while (middle := 0.5 * (low + high)) not in (low, high):
         low, high = (middle, high) if delta_at_least(middle, epsilon) <= delta else (low, middle)
@@ -114,4 +114,4 @@ def keeps(spent: Price, epsilon: float, delta: float) -> bool:
     down = math.nextafter(float(left_epsilon), 0.0), math.nextafter(float(left_delta), 0.0)
     if not (down[0] > SLACK and 1e-300 <= down[1] < 1.0):
         return False
-    return spent.mu_squared <= Fraction(mu_at_most(min(down[0], 700.0), down[1])) ** 2
+    return spent.mu_squared <= Fraction(mu_at_most(*down)) ** 2

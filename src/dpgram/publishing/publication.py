@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, final
 
-from dpgram.core.accounting import Price
+from dpgram.core.accounting import Price, keeps
 from dpgram.errors import (
     BudgetExceeded,
     DpgramError,
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from dpgram.engines.base import Engine
     from dpgram.engines.passes import Pass, Sums
     from dpgram.engines.threads import Progress
+    from dpgram.privacy.guarantee import Guarantee
     from dpgram.privacy.ledger import Ledger
     from dpgram.privacy.receipt import Receipt
     from dpgram.publishing.measurements.base import Measurement
@@ -189,14 +190,23 @@ def publication(
     price: Event,
     account: Account | Prepaid | None = None,
     progress: Progress = None,
+    promise: Guarantee | None = None,
 ) -> Iterator[T]:
     """Carry a program out. What was paid for is kept on disk until the block ends without an error.
 
-    `price` is that of all its charges together: refused before a row is read where the ledger has less.
+    `price` is that of all its charges together: refused before a row is read where the ledger has less, or
+    where noise that costs it would not keep what is promised.
 
     Proof: proofs/measurements.md#measurements-order.
     """
     refuse_seeded(entropy, account)
+    if promise is not None and not _keeps(price, promise):
+        raise MechanismError(
+            "the parts of this publication cost more than its guarantee",
+            got=describe(price),
+            limit=f"epsilon = {promise.epsilon:g}, delta = {promise.delta:g}",
+            remedy="This is a bug: please report it. Nothing was read",
+        )
     # A broken installation must be found before the charge, not after it.
     entropy.rehearse()
     with contextlib.ExitStack() as stack:
@@ -234,6 +244,25 @@ def publication(
         yield result
         if journal is not None:
             journal.finish()
+
+
+def _keeps(price: Event, promise: Guarantee) -> bool:
+    """Whether noise of this price keeps the promise, by the core's own curve.
+
+    Mechanisms with a law of their own have a curve of their own, by which they were calibrated.
+    """
+    spent = Price()
+    for part in parts_of(price):
+        match part:
+            case GaussianEvent(mu=mu):
+                spent += Price(mu_squared=Fraction(mu) ** 2)
+            case PureEvent(epsilon=epsilon):
+                spent += Price(epsilon=Fraction(epsilon))
+            case ApproximateEvent(epsilon=0.0, delta=delta):
+                spent += Price(delta=Fraction(delta))
+            case _:
+                return True
+    return keeps(spent, promise.epsilon, promise.delta)
 
 
 def refuse_seeded(entropy: Entropy, account: Account | Prepaid | None) -> None:

@@ -292,6 +292,7 @@ def published(
         entropy=entropy,
         adjacency=request.adjacency,
         price=price,
+        promise=request.guarantee,
         account=account,
         progress=progress,
     ) as releases:

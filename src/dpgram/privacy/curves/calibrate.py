@@ -53,9 +53,12 @@ def gaussian_sigma(*, epsilon: float, delta: float, sensitivity: float) -> float
 def discrete_mu_at_most(epsilon: float, delta: float) -> float:
     """The largest μ for which integer noise of σ = Δ/μ is within (ε, δ): the slack is taken off both.
 
-    Proof: proofs/gaussian.md#gaussian-theorem.
+    By the core, which holds against it what is drawn. Proof: proofs/gaussian.md#gaussian-theorem.
     """
-    return gdp_mu_at_most(*_without_slack(epsilon, delta))
+    from dpgram.core.accounting import mu_at_most
+
+    _check_slack(epsilon, delta)
+    return mu_at_most(epsilon, delta)
 
 
 def discrete_gaussian_sigma(*, epsilon: float, delta: float, sensitivity: float) -> float:
@@ -63,8 +66,9 @@ def discrete_gaussian_sigma(*, epsilon: float, delta: float, sensitivity: float)
 
     Proofs: proofs/gaussian.md#gaussian-lemma-1, proofs/gaussian.md#gaussian-lemma-2.
     """
-    epsilon, delta = _without_slack(epsilon, delta)
-    return proven_sigma(gaussian_sigma(epsilon=epsilon, delta=delta, sensitivity=sensitivity))
+    if not 0.0 < sensitivity < math.inf:
+        raise GuaranteeError("sensitivity must be a positive number", got=sensitivity, limit="0 < Δ < inf")
+    return proven_sigma(sensitivity / discrete_mu_at_most(epsilon, delta) * _NUDGE)
 
 
 def proven_sigma(sigma: float) -> float:
@@ -82,11 +86,8 @@ def proven_sigma(sigma: float) -> float:
     return sigma
 
 
-def _without_slack(epsilon: float, delta: float) -> tuple[float, float]:
-    """What is left of (ε, δ) for the continuous curve once discreteness is paid.
-
-    Proof: proofs/gaussian.md#gaussian-theorem.
-    """
+def _check_slack(epsilon: float, delta: float) -> None:
+    """Refuse an (ε, δ) of which nothing is left for the continuous curve once discreteness is paid."""
     if check_epsilon(epsilon) <= DISCRETE_SLACK:
         raise GuaranteeError(
             "epsilon is too small for integer noise", got=epsilon, limit=f"epsilon > {DISCRETE_SLACK:g}"
@@ -98,7 +99,6 @@ def _without_slack(epsilon: float, delta: float) -> tuple[float, float]:
             limit=f"delta ≥ {_DISCRETE_DELTA_AT_LEAST:g}",
             remedy="Give delta=0 and a pure mechanism such as matrix-laplace.",
         )
-    return epsilon - DISCRETE_SLACK, delta * (1.0 - DISCRETE_SLACK)
 
 
 def stacked_sigmas(
