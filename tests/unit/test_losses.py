@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,14 @@ from typer.testing import CliRunner
 
 import dpgram as dg
 from dpgram.cli import app
+from dpgram.engines.local import LocalEngine
 from dpgram.errors import DpgramWarning, LearningError
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.privacy.count_noise import CountNoise
 from dpgram.publishing._adaptive import _doubt
 from dpgram.publishing.column_checks import check_columns
+from dpgram.publishing.losses import losses_of
+from dpgram.publishing.starter import starter_schema
 from dpgram.rows import Rows
 from dpgram.rows.rules import row_rules
 
@@ -588,3 +592,53 @@ def test_a_proposed_line_never_makes_fewer_cells_readable(
         after = checked({**kept, **cause.entries}).table[0]
         assert after.readable - after.below - after.above >= before.readable - before.below - before.above
         assert after.lost < before.lost or after.missing > before.missing
+
+
+ONE_CELL = {
+    "a word before a number": "AnnaMeier 12",
+    "a word after a number": "12 HIV+",
+    "a word after, without a blank": "12HIV+",
+    "two words": ("AnnaMeier", "HIV+"),
+    "a number of a person": "-8977979",
+}
+
+
+@pytest.mark.parametrize("column", [dg.numeric("x"), dg.numeric("x", 0, 99), dg.boolean("x")])
+@pytest.mark.parametrize("case", ONE_CELL)
+@pytest.mark.parametrize("rows", [15_001, 30_001])
+def test_no_guess_quotes_one_persons_cell(rows: int, case: str, column: Any, tmp_path: Path) -> None:
+    odd = ONE_CELL[case]
+    odd = (odd,) if isinstance(odd, str) else odd
+    usual = "1" if column.kind == "boolean" else "50"
+    # Twice, as a person may have two rows.
+    path = messy("t", [*odd, *odd, *[usual] * (rows - 2 * len(odd))], tmp_path)
+    schema = dg.Schema(column, Y)
+    found = dg.check(path, schema, progress=False)
+    said = [found.summary(), repr(found.causes)]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        dg.publish(path, schema, epsilon=1, delta=1e-6, ledger=None)
+    said += [str(one.message) for one in caught]
+    words = {part for one in odd for part in (one, *re.findall(r"[^\d\s-]{2,}", one))}
+    assert not [word for word in words for text in said if word in text]
+
+
+def test_frequent_words_are_quoted_once_all_cells_were_looked_at(tmp_path: Path) -> None:
+    text = ["12 Flux" if i % 15 == 0 else "50" for i in PLACES]
+    found = check_of(text, dg.numeric("x", 0, 99), tmp_path)
+    assert "looks like 'Flux' after the number" in found.warnings[0]
+    # A unit of the list needs no look at all of them, and no share.
+    few = check_of(["12 kg", *["50"] * (ROWS - 1)], dg.numeric("x", 0, 99), tmp_path)
+    assert "looks like 'kg' after the number" in few.warnings[0]
+    # By the first rows alone it is not said.
+    rules = row_rules(dg.Schema(dg.numeric("x", 0, 99), Y), Rows())
+    first = losses_of(messy("t", text, tmp_path), LocalEngine(), rules, most_rows=ROWS)
+    assert first is not None
+    assert first.warnings == ("column 'x': 6.8% of its cells (in the first 400 rows) cannot be read",)
+
+
+def test_a_starter_quotes_public_words_alone() -> None:
+    """It looks at the first rows, and these may be one person's."""
+    starter = starter_schema({"x": [f"{i} HIV+" for i in range(60)], "y": [f"{i} kg" for i in range(60)]})
+    assert "HIV" not in starter
+    assert 'suffix = "kg"' in starter

@@ -1,7 +1,8 @@
 """Why cells of a column cannot be used: a guess in words, and the line of the schema that would mend it.
 
 Guesses look at exact values, so they are for the curator alone. What they propose is how cells are written,
-which is a public fact about a file; bounds and levels are never proposed from the data.
+which is a public fact about a file; bounds and levels are never proposed from the data. They quote words of
+fixed public lists, and what stands in many of all cells: never what one person's cell holds.
 """
 
 from __future__ import annotations
@@ -25,6 +26,31 @@ FEW: Final = 0.01
 FAIR_SHARE: Final = 0.5
 """Of the cells that hold something: where fewer are words, a column of numbers is still one of numbers."""
 WORDS_TRIED: Final = 500
+OFTEN: Final = 0.05
+"""Share of the cells in which something must stand that is on no list, so that it may be quoted."""
+_AFFIXES: Final = """
+$ € £ ¥ ₩ ₹ ₽ ₺ ₪ ₴ ฿ us$ a$ c$ r$ kr kr. zł kč ft lei fr fr. sfr sfr. rs rs. rm tl dm euro euros dollar
+dollars pound pounds eur usd gbp chf jpy cny inr brl rub try pln czk huf ron sek nok dkk isk aud cad nzd mxn
+zar sgd hkd krw ils thb myr idr php vnd ars clp cop pen egp ngn kes % ‰ pct percent prozent pp bp ppm ppb °
+°c °f ℃ ℉ °k kelvin celsius fahrenheit kg g mg µg μg ug mcg ng pg t lb lbs oz st stone km m cm dm mm µm μm um
+nm mi mile miles yd foot feet in inch inches m² m2 qm sqm km² km2 cm² cm2 ha acre acres sqft m³ m3 cm³ cm3
+ccm cc l dl cl ml µl μl ul hl gal pt s sec secs second seconds sek ms min mins minute minutes h hr hrs hour
+hours std d day days tag tage wk wks week weeks woche wochen mo mon month months monat monate y yr yrs year
+years jahr jahre a ans an años anni hz khz mhz ghz v mv kv ma w kw mw kwh mwh j kj mj cal kcal n kn pa hpa
+kpa mpa bar mbar psi mmhg cmh2o bpm /min rpm km/h kmh mph m/s kg/m² kg/m2 g/l g/dl mg/l mg/dl µg/l μg/l ug/l
+µg/ml μg/ml ug/ml ng/l ng/ml ng/dl pg/ml mmol mmol/l mmol/mol µmol/l μmol/l umol/l nmol/l pmol/l mol/l iu
+iu/l iu/ml u u/l u/ml mu/l meq/l ml/min g/cm³ g/cm3 mg/kg ca ca. approx approx. ~ ≈ < > ≤ ≥ <= >= = # no no.
+nr nr. pts pt. points punkte pkt pkt. x ×
+"""
+AFFIXES: Final = frozenset(_AFFIXES.split())
+"""What may stand before or after numbers, in small letters: units, currencies, signs."""
+CODES: Final = frozenset(
+    sign * int("9" * (length - 1) + last)
+    for sign, lasts in ((1, "9"), (-1, "789"))
+    for length in range(1, 10)
+    for last in lasts
+) | {-1, -2, -77, -88, -777, -888, -7777, -8888}
+"""Numbers for no answer: what questionnaires and instruments write."""
 MISSING_WORDS: Final = frozenset(
     (
         *("na", "n/a", "n.a.", "#n/a", "<na>", "nan", "null", "(null)", "none", "nil", "missing", "unknown"),
@@ -122,11 +148,22 @@ class _Guess:
     """The share of counted words that are read where the line is followed."""
 
 
-def causes(found: ColumnCheck, column: SourceColumn, *, utf8: bool = False) -> Iterator[Cause]:
+Quotable = Callable[[int], bool]
+"""Whether what stands in so many cells may be quoted, though it is on no list."""
+
+
+def causes(
+    found: ColumnCheck, column: SourceColumn, *, utf8: bool = False, whole: bool = False
+) -> Iterator[Cause]:
     """The guesses for one column, from the words and numbers that were lost in it.
 
     `utf8`: letters beyond ASCII are read well somewhere in the table, so its encoding is the right one.
+    `whole`: all cells of the column were looked at.
     """
+
+    def quotable(count: int) -> bool:
+        return whole and count > 1 and count >= OFTEN * found.cells
+
     words = dict(found.lost_words[:WORDS_TRIED])
     gaps = _gaps(words)
     if gaps:
@@ -136,17 +173,19 @@ def causes(found: ColumnCheck, column: SourceColumn, *, utf8: bool = False) -> I
             line=f"missing = {_toml(_with(column.reading.missing, gaps))}",
         )
     rest = {word: count for word, count in words.items() if word not in gaps}
-    if rest and (cause := _of_words(rest, found, column, utf8)) is not None:
+    if rest and (cause := _of_words(rest, found, column, utf8, quotable)) is not None:
         yield cause
-    yield from _outside(found, _with(column.reading.missing, gaps))
+    yield from _outside(found, _with(column.reading.missing, gaps), quotable)
 
 
-def _of_words(words: Mapping[str, int], found: ColumnCheck, column: SourceColumn, utf8: bool) -> Cause | None:
+def _of_words(
+    words: Mapping[str, int], found: ColumnCheck, column: SourceColumn, utf8: bool, quotable: Quotable
+) -> Cause | None:
     """The first guess that reads what is read now as well; where there is none, that two ways are mixed."""
     guesses = {"number": _number, "date": _date, "boolean": _boolean, "text": _level}[column.cell_kind]
     read = dict(found.read_words)
     first: _Guess | None = None
-    for guess in (*_encoding(words, utf8), *guesses(words, found, column)):
+    for guess in (*_encoding(words, utf8), *guesses(words, found, column, quotable)):
         first = first or guess
         gone = found.readable * (1.0 - guess.reads(read)) if read else 0.0
         gained = (found.unreadable + found.unknown) * guess.reads(words)
@@ -219,11 +258,13 @@ def words_read(words: Iterable[str], kind: Any, reading: Reading) -> set[str]:
     return {word for word, fits in zip(tried, found.is_valid().to_pylist(), strict=True) if fits}
 
 
-def _number(words: Mapping[str, int], found: ColumnCheck, column: SourceColumn) -> Iterator[_Guess]:
+def _number(
+    words: Mapping[str, int], found: ColumnCheck, column: SourceColumn, quotable: Quotable
+) -> Iterator[_Guess]:
     own, read = column.reading, dict(found.read_words)
     tried: list[tuple[str, dict[str, Any]]] = [("trailing blanks", {"trim": True})]
     tried += [(f"a {name}", rules) for rules, name in MARKS[1:] if _may_be_grouped(words, rules)]
-    if (unit := number_with_affix(words, own)) is not None:
+    if (unit := number_with_affix(words, own, quotable=quotable)) is not None:
         tried.append(unit)
     for name, rules in tried:
         if _reads(words, "number", rules, own):
@@ -260,10 +301,16 @@ def _may_be_grouped(words: Mapping[str, int], rules: Mapping[str, Any]) -> bool:
 
 
 def number_with_affix(
-    words: Mapping[str, int], own: Reading, enough: float = ENOUGH
+    words: Mapping[str, int],
+    own: Reading,
+    enough: float = ENOUGH,
+    *,
+    quotable: Quotable = lambda _: False,
 ) -> tuple[str, dict[str, Any]] | None:
     """What stands before or after nearly all numbers, and how they are written: in words, and as rules."""
-    for where, affix in _affixes(words):
+    for where, affix, count in _affixes(words):
+        if affix.casefold() not in AFFIXES and not quotable(count):
+            continue
         for rules, name in MARKS:
             found = {**rules, where: affix}
             if _reads(words, "number", found, own, enough):
@@ -272,8 +319,8 @@ def number_with_affix(
     return None
 
 
-def _affixes(words: Mapping[str, int]) -> Iterator[tuple[str, str]]:
-    """What stands after or before the digits of nearly all words."""
+def _affixes(words: Mapping[str, int]) -> Iterator[tuple[str, str, int]]:
+    """What stands after or before the digits of nearly all words, and in how many cells."""
     for where, pattern in (
         ("suffix", r"\d\s*([^\d\s.,'][^\d]{0,11})$"),
         ("prefix", r"^[+\-−]?([^\d\s.,'+\-−]{1,12})\s*\d"),
@@ -284,7 +331,8 @@ def _affixes(words: Mapping[str, int]) -> Iterator[tuple[str, str]]:
                 affix = match.group(1).strip()
                 seen[affix] = seen.get(affix, 0) + count
         if seen and max(seen.values()) >= 0.5 * sum(words.values()):
-            yield where, max(seen, key=seen.__getitem__)
+            affix, count = max(seen.items(), key=lambda pair: pair[1])
+            yield where, affix, count
 
 
 def _date_forms(
@@ -304,7 +352,10 @@ def _date_forms(
         yield _Guess(looks_like=said, line=f'{before}format = "{form}"', reads=reads[form])
 
 
-def _date(words: Mapping[str, int], found: ColumnCheck, column: SourceColumn) -> Iterator[_Guess]:
+def _date(
+    words: Mapping[str, int], found: ColumnCheck, column: SourceColumn, quotable: Quotable
+) -> Iterator[_Guess]:
+    del quotable
     return _date_forms(words, dict(found.read_words), column.reading)
 
 
@@ -315,7 +366,9 @@ def _yes_and_no(words: Mapping[str, int], read: Mapping[str, int]) -> tuple[str,
     return next((pair for pair in pairs if seen and seen <= set(pair)), None)
 
 
-def _boolean(words: Mapping[str, int], found: ColumnCheck, column: SourceColumn) -> Iterator[_Guess]:
+def _boolean(
+    words: Mapping[str, int], found: ColumnCheck, column: SourceColumn, quotable: Quotable
+) -> Iterator[_Guess]:
     own, read = column.reading, dict(found.read_words)
     pair = _yes_and_no(words, read)
     if pair is not None:
@@ -329,15 +382,18 @@ def _boolean(words: Mapping[str, int], found: ColumnCheck, column: SourceColumn)
         )
     elif len(words) == 2:
         beside = "" if not read else ", beside the words that are read now"
+        shown = f": {_shown(words)}" if all(map(quotable, words.values())) else ""
         yield _Guess(
-            looks_like=f"two words only: {_shown(words)}",
+            looks_like=f"two words only{shown}",
             line=f"true = […], false = […]: say which is which{beside}",
             reads=lambda _: 1.0,
         )
 
 
-def _level(words: Mapping[str, int], found: ColumnCheck, column: SourceColumn) -> Iterator[_Guess]:
-    del found
+def _level(
+    words: Mapping[str, int], found: ColumnCheck, column: SourceColumn, quotable: Quotable
+) -> Iterator[_Guess]:
+    del found, quotable
     levels = tuple(getattr(column, "levels", ()))
     if not levels:
         return
@@ -374,7 +430,7 @@ def _with(codes: Sequence[str], more: Sequence[str]) -> list[str]:
     return list(dict.fromkeys([*codes, *(word.strip() for word in more)]))
 
 
-def _outside(found: ColumnCheck, missing: Sequence[str]) -> Iterator[Cause]:
+def _outside(found: ColumnCheck, missing: Sequence[str], quotable: Quotable) -> Iterator[Cause]:
     """Codes such as −999, beside those already known, and numbers beyond all measure, among the clamped."""
     if found.bounds is None or not found.numbers_outside:
         return
@@ -383,7 +439,9 @@ def _outside(found: ColumnCheck, missing: Sequence[str]) -> Iterator[Cause]:
     codes = [
         value
         for value, count in found.numbers_outside
-        if count > 1 and _is_code(value) and (count >= 0.05 * outside or len(found.numbers_outside) <= 5)
+        if count > 1
+        and _is_code(value, count, quotable)
+        and (count >= 0.05 * outside or len(found.numbers_outside) <= 5)
     ][:3]
     if codes:
         shown = [_number_text(value) for value in codes]
@@ -403,14 +461,13 @@ def _outside(found: ColumnCheck, missing: Sequence[str]) -> Iterator[Cause]:
         )
 
 
-def _is_code(value: float) -> bool:
-    """−1, −7 to −9 and numbers of nines: what questionnaires and instruments write for no answer."""
+def _is_code(value: float, count: int, quotable: Quotable) -> bool:
+    """Whether it is a number for no answer, or written like one and frequent."""
     if not float(value).is_integer() or abs(value) >= 2**53:
         return False
-    digits = str(abs(int(value)))
-    return set(digits) == {"9"} or (
-        value < 0 and (int(value) in (-1, -2, -7, -8, -9) or set(digits) <= {"8", "9", "7"})
-    )
+    digits = set(str(abs(int(value))))
+    alike = digits == {"9"} or (value < 0 and digits <= {"7", "8", "9"})
+    return value in CODES or (alike and quotable(count))
 
 
 def _number_text(value: float) -> str:

@@ -140,10 +140,13 @@ def losses_of(
         column.name: column for column in (*rules.extra, *rules.schema.columns_read)
     }
     utf8 = any(_beyond_ascii(word) for one in found for word, _ in ((one.name, 0), *one.read_words))
+    whole = not said or (most_rows is not None and all(one.cells < most_rows for one in found))
     guesses = [
-        cause for one in found if one.name in declared for cause in causes(one, declared[one.name], utf8=utf8)
+        cause
+        for one in found
+        if one.name in declared
+        for cause in causes(one, declared[one.name], utf8=utf8, whole=whole)
     ]
-    whole = most_rows is not None and all(one.cells < most_rows for one in found)
     return Losses(columns=found, causes=tuple(guesses), counts=counts, rows="" if whole else said)
 
 
