@@ -54,7 +54,7 @@ lint: $(STAMP)          ## ruff and mypy --strict
 bench: $(STAMP)         ## measured side by side; Markdown under benchmarks/results/
 	$(BIN)/python benchmarks/speed.py
 
-assurance: $(VENV)/.assurance   ## audits, fuzzing, faults, proofs; writes docs/assurance.md (under 30 minutes)
+assurance: $(VENV)/.assurance   ## audits, fuzzing, faults, proofs; writes docs/assurance.md (under an hour on 2 cores)
 	$(BIN)/python -m assurance
 
 fuzz: $(VENV)/.assurance        ## a million inputs over all fuzz targets (about half an hour of one core)

@@ -88,7 +88,7 @@ def _run_commands(body: str, printed: io.StringIO) -> None:
     for line in body.splitlines():
         if not line.startswith("$ "):
             continue
-        words = shlex.split(line[2:])
+        words = shlex.split(line[2:], comments=True)
         if words[0] != "dpgram":
             raise AssertionError(f"only dpgram commands belong in a console fence: {line}")
         with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):

@@ -29,6 +29,11 @@ def pages() -> list[Path]:
     ]
 
 
+def heads(text: str) -> list[list[str]]:
+    """The columns of printed summaries, whose numbers differ from run to run."""
+    return [line.split() for line in text.splitlines() if {"fitted", "p-value"} <= set(line.split())]
+
+
 # Of an adaptive release, and true or not by its noise; docs/how-to/regress.md says what it means.
 @pytest.mark.filterwarnings("ignore:rows far from the others count less:dpgram.errors.DpgramWarning")
 @pytest.mark.parametrize("page", pages(), ids=lambda p: str(p.relative_to(PROJECT)))
@@ -46,6 +51,8 @@ def test_examples_run(
                 f"{page.name} shows\n{text[start:end]}\nbut its example prints\n{printed}\n"
                 "If that is right: python docs/examples.py writes the page anew"
             )
+        elif example.printed is not None:
+            assert heads(text[slice(*example.printed)]) in ([], heads(printed))
     if COOKBOOK in page.parents:
         made = {path.name for path in tmp_path.glob("*.png")}
         assert made == {Path(image["path"]).name for image in IMAGE.finditer(text)}
@@ -79,6 +86,18 @@ def test_an_option_without_words_is_seen() -> None:
     from dpgram.publishing.compatibility import Clash
 
     assert options.unexplained([Clash("by", "something new", "why", "remedy")]) == {"something new"}
+
+
+def test_what_is_said_of_versions_and_time_is_so() -> None:
+    """Every list of holes says which versions have them; `make assurance` takes no longer than it says."""
+    told = "Where an entry names no versions, every earlier version has to be taken as affected."
+    changes = (PROJECT / "CHANGELOG.md").read_text(encoding="utf-8").split("### Security\n")[1:]
+    assert changes
+    assert all(part.startswith(f"{told}\n") for part in changes)
+    assert "under an hour on 2 cores" in (PROJECT / "Makefile").read_text(encoding="utf-8")
+    took = re.search(r"(\d+) cores, ([\d.]+) minutes", (PROJECT / "docs" / "assurance.md").read_text("utf-8"))
+    assert took is not None
+    assert int(took[1]) > 2 or float(took[2]) < 60.0
 
 
 def test_no_private_addresses_or_paths() -> None:
