@@ -113,7 +113,7 @@ def noise_table() -> Iterator[str]:
         "| window of 12 | computed | adding up |"
     )
     yield "|---|---|---|---|---|---|---|---|---|---|---|---|"
-    for periods in (12, 60, 120):
+    for periods in LIMITS:
         for often in (1, 2, 3):
             horizon = {"periods": periods, "participations": often}
             terms = series_terms(

@@ -106,7 +106,7 @@ SHORT: Mapping[str, Short] = {
     "interval_coverage": Short(("--tables", "1", "--draws", "20"), {"ROWS": (2_000, 2_000)}),
     "iv_coverage": Short(("--tables", "1")),
     "mechanisms": Short(("errors",), {"ROWS": 1_000, "REPEATS": 1, "WIDTHS": (5,)}),
-    "model_coverage": Short(("--only", "normal"), {"RUNS": 1, "BESIDE": 1, "CHUNK": 1}, data=True),
+    "model_coverage": Short((), {**ONE_EPSILON, "RUNS": 1, "BESIDE": 1, "CHUNK": 1}, data=True),
     "no_bounds": Short(("1", "airfoil"), data=True),
     "noise_norms": Short((), {"DRAWS": {2: 100, 3: 100, 4: 100, 5: 100}}),
     "pages": Short(("HEAD",), {"WIDTH": 5, "LOADS": 1, "ROUNDS": 1, "CLICKS": 1}, needs=_no_browser),
@@ -120,7 +120,19 @@ SHORT: Mapping[str, Short] = {
     "product": Short((), {"REPEATS": 1, "OF_FILES": 1, "ROWS": 10_000}),
     "robust": Short(("--sets", "1"), {"SIZES": (200,), "MANY": 2, "MANY_ROWS": 200, "MANY_SETS": 1}),
     "scale": Short(("--rows", "20000", "--rounds", "1", "--only", "threads")),
-    "series": Short(("--streams", "1"), data=True),
+    "series": Short(
+        ("--streams", "1"),
+        {
+            "PERIODS": 6,
+            "SHOWN": range(5, 7),
+            "SIDE_BY_SIDE": (1, 2, 6),
+            "TIMED": (200,),
+            "LIMITS": {12: 1.9},
+            "NOISY": 5,
+            **dict.fromkeys(("REPEATS", "REPEATED", "COMMANDS"), 1),
+        },
+        data=True,
+    ),
     "speed": Short(("--short",)),
 }
 LATER = {"accuracy": _one_held_out, "adaptive": _installed_tables, "install": _no_install}
@@ -152,6 +164,8 @@ def test_it_runs(
         monkeypatch.setattr(program, key, value)
     monkeypatch.setattr(sys, "argv", [name, *short.arguments])
     (tmp_path / "results").mkdir()
+    kept = {each: each.stat().st_mtime_ns for each in RESULTS.iterdir()}
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         program.main()
+    assert {each: each.stat().st_mtime_ns for each in RESULTS.iterdir()} == kept
