@@ -27,7 +27,7 @@ def refuse_address(place: str) -> None:
     """Refuse addresses that are not read. Only the scheme is named: the rest may be secret."""
     if place.startswith((*POSTGRESQL, SQLITE)):
         return
-    found = re.match(r"(?:jdbc:|odbc:)?([A-Za-z][A-Za-z0-9+.-]*):(?=//)|(jdbc|odbc):", place)
+    found = re.match(r"(?:jdbc:|odbc:)?[A-Za-z][A-Za-z0-9+.-]*:(?=//)|(?:jdbc|odbc):", place)
     if found is None:
         if re.match(r"\s*\w+\s*=", place):
             raise SourceError(
@@ -36,9 +36,9 @@ def refuse_address(place: str) -> None:
                 remedy="Write it as an address: postgresql://user:password@host/database",
             )
         return
-    scheme = found[1] or found[2]
+    scheme = found[0].removesuffix(":")
     remedy = "Give a pair (connection, query) in Python, with a connection of the database's own driver"
-    if scheme.lower().startswith(("postgresql+", "postgres+")):
+    if re.match(r"(?i)(jdbc:)?postgres(ql)?\b", scheme):
         remedy = "Write postgresql:// in its place"
     raise SourceError(
         f"no database is read by an address of the scheme {scheme}",
