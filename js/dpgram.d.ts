@@ -82,6 +82,8 @@ export class Release {
   /** What `release.to_javascript(path)` in Python writes, parsed. */
   constructor(facts: object);
   readonly rows: number | null;
+  /** What `rows` is, in words: where long rows count less, it is their weight. */
+  readonly counted: string;
   readonly columns: string[];
   readonly targets: string[];
   readonly noise: { diagonalSd: number; offdiagonalSd: number; added: boolean };

@@ -25,9 +25,14 @@ class Release {
     this.#moments = momentsOf(facts);
   }
 
-  /** The noisy number of rows; null where nothing tells it. */
+  /** The noisy number of rows in the matrix; null where nothing tells it. `counted` says what it is. */
   get rows() {
     return this.#moments.rows;
+  }
+
+  /** What `rows` is, in words: where long rows count less, it is their weight. */
+  get counted() {
+    return this.#moments.facts.counted.words;
   }
 
   /** Names of the declared columns, as features are asked for. */

@@ -99,6 +99,7 @@ for (const file of readdirSync(vectors).filter((name) => name.endsWith(".expecte
 }
 const [plain, adaptive] = ["plain", "adaptive"].map((kind) => read(readFileSync(join(folder, `${kind}.json`), "utf-8")));
 if (plain.columns.length !== 12) problems.push("read");
+if (plain.counted !== "noisy" || !adaptive.counted.includes("in weight: long rows count less")) problems.push("counted");
 for (const [what, ask] of [["correlations", (release) => release.correlation()], ["components", (release) => release.components()]]) {
   if (!ask(adaptive).cautions[0]?.includes(`${what} are those of bounded influence`)) problems.push(`${what} without a caution`);
   if (ask(plain).cautions.length > 0) problems.push(`${what} of a plain release with a caution`);

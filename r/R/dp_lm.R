@@ -203,6 +203,17 @@ anova.dp_lm <- function(object, ...) {
   test_table(larger, list(found), names, "Wald test: what the larger regression adds")
 }
 
+# What the number of rows in the matrix is, in words.
+noisy_weight <- function(moments) {
+  if (!is_clipped(moments)) return("noisy")
+  lost <- if (is.null(moments$clip)) 0 else moments$clip$lost
+  missing <- if (lost > TOO_FEW) sprintf(", so that about %.1f%% is missing here", 100 * lost)
+  paste0("noisy; in weight: long rows count less", missing)
+}
+
+# Part of all weight that a clip may take before it is said of the number of rows.
+TOO_FEW <- 0.01
+
 # How answers call a declared column; what is computed from others as its coefficient: age:bmi.
 called_as <- function(object, source) {
   schema <- object$moments$schema
@@ -250,7 +261,7 @@ summary.dp_lm <- function(object, level = 0.95, ...) {
 print.summary.dp_lm <- function(x, digits = max(3, getOption("digits") - 3), ...) {
   fit <- x$fit
   cat("Regression of ", fit$design$target, " from a private release\n", sep = "")
-  if (!is.null(fit$moments$rows)) cat("rows: about ", format(round(fit$moments$rows), big.mark = ","), " (noisy)\n", sep = "")
+  if (!is.null(fit$moments$rows)) cat("rows: about ", format(round(fit$moments$rows), big.mark = ","), " (", noisy_weight(fit$moments), ")\n", sep = "")
   for (name in names(fit$design$references)) cat(name, ": compared with ", fit$design$references[[name]], "\n", sep = "")
   cat("\n")
   if (is.null(x$coefficients)) {

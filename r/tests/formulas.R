@@ -92,6 +92,7 @@ if (!there) {
   stopifnot(any(grepl("Assumed", capture.output(print(summary(other))))), !length(other$inference$unequal_variance))
   hidden <- dp_lm(exercise ~ age + smoker, read("models-faint"))
   stopifnot(any(grepl("noise hides what was measured", hidden$inference$cautions)))
+  stopifnot(any(grepl("in weight: long rows count less, so that about 1.4% is missing", capture.output(print(summary(hidden))))))
   # Scores that vary far more in one direction than in others; and numbers that nothing can be computed from.
   altered <- function(change) {
     release <- models

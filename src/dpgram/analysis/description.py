@@ -46,6 +46,8 @@ ROUGH: Final = 4.0
 COUNT_CELLS: Final = 3
 """The last cells of a line: a count and the ends of its interval."""
 
+WEIGHTS: Final = "rows that were scaled down count less, so that all counts here are too small"
+
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,6 +270,7 @@ def describe(
         columns=columns,
         cautions=(
             *description_cautions(moments, kind, counted=bool(counted)),
+            *([WEIGHTS] if moments.clipped and not counted else []),
             *([] if apart is None else [apart.caution]),
             *moved_cautions(moments, sources, "means and deviations"),
             *(column.caution for column in columns if column.caution is not None),

@@ -40,6 +40,7 @@ from dpgram.analysis.moments import Moments
 from dpgram.analysis.prediction import design_matrix, refusals_of, warn_of
 from dpgram.analysis.quality import SIGNAL_TO_NOISE
 from dpgram.analysis.sampling import degrees_of_freedom
+from dpgram.analysis.summary import noisy_weight
 from dpgram.analysis.trust import noise_cautions, refusal_of, trusted, untrusted_caution
 from dpgram.document.labels import Labels
 from dpgram.document.terminal import one_line, with_notes
@@ -80,6 +81,8 @@ class Discriminant(Estimates):
     learnt_bounds: frozenset[str]
     cautions: tuple[str, ...]
     degrees: float | None = None
+    counted: str = "noisy"
+    """What the number of rows is, in words."""
 
     @property
     def assumption(self) -> str:
@@ -127,10 +130,11 @@ class Discriminant(Estimates):
         >>> print(release.discriminant("smoker=yes", ["age"]).summary().splitlines()[0])
         Logit of smoker=yes by discriminant analysis, from a private release
         """
+        rows = f"about {max(self.rows, 0.0):,.0f} ({self.counted})"
         lines = [
             f"{self.link.capitalize()} of {self.target} by discriminant analysis, from a private release",
             "",
-            f"rows   about {max(self.rows, 0.0):,.0f} (noisy), {self.share:.1%} of them with {self.target}",
+            f"rows   {rows}, {self.share:.1%} of them with {self.target}",
             "",
         ]
         lines += as_lines(self.as_rows(level), level)
@@ -210,6 +214,7 @@ def discriminant(
         rows=moments.rows or math.nan,
         learnt_bounds=moments.learnt_bounds,
         cautions=tuple(cautions),
+        counted=noisy_weight(moments),
     )
 
 

@@ -23,6 +23,7 @@ from dpgram.analysis.moments import Moments
 from dpgram.analysis.pilot import Pilot, pilot
 from dpgram.analysis.prediction import design_matrix, refusals_of, warn_of
 from dpgram.analysis.robust import repaired
+from dpgram.analysis.summary import noisy_weight
 from dpgram.document.fields import MeasuredStep, UnmeasuredModel
 from dpgram.document.terminal import one_line, with_notes
 from dpgram.errors import AnalysisError
@@ -82,6 +83,8 @@ class GeneralizedLinear(Estimates):
     learnt_bounds: frozenset[str]
     cautions: tuple[str, ...]
     degrees: float | None = None
+    counted: str = "noisy"
+    """What the number of rows is, in words."""
 
     @property
     def nobs(self) -> float:
@@ -182,7 +185,7 @@ class GeneralizedLinear(Estimates):
         lines = [
             f"{NAMES[self.family]} of {self.target}, declared beforehand, from a private release",
             "",
-            f"rows   about {max(self.rows, 0.0):,.0f} (noisy); {steps}",
+            f"rows   about {max(self.rows, 0.0):,.0f} ({self.counted}); {steps}",
             "",
             *as_lines(self.as_rows(level), level),
         ]
@@ -288,6 +291,7 @@ def declared_model(
         rows=rows,
         learnt_bounds=moments.learnt_bounds,
         cautions=(HIDDEN, *design.empty_cautions),
+        counted=noisy_weight(moments),
     )
     if not step.clear:
         return _fallen_back(release, moments, space, begun, told)

@@ -44,6 +44,7 @@ from dpgram.analysis.iv_results import FirstStage, InstrumentalVariables, IVMeth
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.quality import SIGNAL_TO_NOISE
 from dpgram.analysis.sampling import degrees_of_freedom
+from dpgram.analysis.summary import noisy_weight
 from dpgram.analysis.trust import noise_cautions, refusal_of, trusted, untrusted_caution
 from dpgram.document.labels import Labels
 from dpgram.document.original_units import original_columns
@@ -266,6 +267,7 @@ class _Model:
             refusal=refusal,
             trusted=clear,
             cautions=tuple(cautions),
+            counted=noisy_weight(moments),
             test=test,
             assumptions=assumptions_of(moments, kind),
             legend=Labels(moments.schema).legend((design.target_name, *names)),

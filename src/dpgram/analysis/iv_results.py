@@ -65,6 +65,8 @@ class InstrumentalVariables(Estimates):
     assumptions: tuple[str, ...] = ()
     """What the sampling error rests on."""
     legend: str | None = None
+    counted: str = "noisy"
+    """What the number of rows is, in words."""
     """What the names stand for, where the schema says so."""
 
     @property
@@ -106,7 +108,7 @@ class InstrumentalVariables(Estimates):
         lines = [
             f"{title}, from a private release",
             "",
-            f"rows         about {max(self.rows, 0.0):,.0f} (noisy)",
+            f"rows         about {max(self.rows, 0.0):,.0f} ({self.counted})",
         ]
         lines.append(f"instruments  {', '.join(self.instruments)}")
         for stage in self.first_stage:

@@ -106,6 +106,10 @@ LATEX: Final = {
 }
 
 
+TOO_FEW: Final = 0.01
+"""Part of all weight that a clip may take before it is said of the number of rows."""
+
+
 def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Lines of a table: the first column to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
@@ -279,6 +283,8 @@ def noisy_weight(moments: Moments) -> str:
     # Rows of a person weigh 1/m or 1/k each, so what the matrix counts is persons, or parts of them.
     counted = "" if moments.unit is None else f"; all rows of one {moments.unit!r} count at most as one"
     clipped = "; in weight: long rows count less" if moments.clipped else ""
+    if moments.clipped and moments.clip is not None and moments.clip.lost > TOO_FEW:
+        clipped += f", so that about {moments.clip.lost:.1%} is missing here"
     return f"noisy{counted}{clipped}"
 
 

@@ -221,6 +221,7 @@ def _declared(
             "target": fit.target,
             "on": list(fit.on),
             "rows": fit.rows,
+            "rows_are": fit.counted,
             "steps": fit.steps,
             "coefficients": {
                 name: {
@@ -352,7 +353,7 @@ def pca(
 
 def _fit(fit: Regression, level: float, kind: Kind) -> dict[str, object]:
     """Coefficients with intervals, null and a reason where there is none; what they are for."""
-    from dpgram.analysis.summary import as_rows, reasons
+    from dpgram.analysis.summary import as_rows, noisy_weight, reasons
 
     inference = fit.inference(kind)
     rows = as_rows(fit, level=level, kind=kind)
@@ -373,6 +374,7 @@ def _fit(fit: Regression, level: float, kind: Kind) -> dict[str, object]:
             {**row, "reason": reason} for row, reason in zip(rows, reasons(inference, level), strict=True)
         ],
         "nobs": fit.moments.rows,
+        "nobs_is": noisy_weight(fit.moments),
         "rsquared": _number_or_reason(lambda: fit.rsquared_estimate(kind)),
         "residual_variance": _number_or_reason(lambda: fit.residual_variance(kind)),
         "cautions": [*fit.cautions, *inference.cautions],

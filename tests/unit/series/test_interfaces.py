@@ -13,7 +13,10 @@ from tests.unit.series.streams import SCHEMA, names, people, seeded
 
 import dpgram as dg
 from dpgram import cli
+from dpgram.analysis.moments import Moments
 from dpgram.errors import JobError
+from dpgram.explorer.facts import page_facts
+from dpgram.exports.summary_statistics import summary_statistics
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpgram.errors.DpgramWarning")
 
@@ -66,6 +69,39 @@ def test_commands(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["series", "publish", "visits.series", "--period", "november"]) == 2
     assert "it is not clear whether the period has rows" in capsys.readouterr().err
     assert len(dg.Ledger.open(folder / "visits.ledger").history()) == 1
+
+
+def test_a_count_that_is_a_weight_says_how_much_is_missing(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Few rows in the first period: the clip that it fixed takes a tenth of all weight and more."""
+    series = seeded(folder / "few.series", [people(300 * t, 300, seed=t) for t in range(12)], epsilon=1.0)
+    total = series.total()
+    moments = Moments.of(total)
+    assert moments.rows is not None
+    assert moments.clip is not None
+    assert moments.rows < 0.95 * 3_600
+    said = f"so that about {moments.clip.lost:.1%} is missing here"
+    answers = {
+        "regress": total.regress("y", ["x"]).summary(),
+        "page": json.dumps(page_facts(total), ensure_ascii=False),
+        "export": "\n".join(summary_statistics(total).header("x")),
+    }
+    for name, text in answers.items():
+        assert said in " ".join(text.split()), name
+    total.save("few.json")
+    assert cli.run(["regress", "few.json", "y", "--on", "x", "--json"]) == 0
+    assert said in json.loads(capsys.readouterr().out)["nobs_is"]
+    assert "missing here" not in str(total.describe())  # histograms count every row
+    low, high = (getattr(total.describe().rows, end) for end in ("low", "high"))
+    assert low < 3_600 < high
+    # Beside several rows of a person there is no histogram of all rows.
+    several = seeded(
+        folder / "rows.series",
+        [people(300 * t, 300, seed=t) for t in range(3)],
+        rows=dg.Rows(unit="id", unit_rows=2),
+    )
+    assert "rows that were scaled down count less" in str(several.total().describe())
 
 
 def test_new_rows_under_an_old_name_are_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
