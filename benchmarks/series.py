@@ -113,7 +113,7 @@ def noise_table() -> Iterator[str]:
         "| window of 12 | computed | adding up |"
     )
     yield "|---|---|---|---|---|---|---|---|---|---|---|---|"
-    for periods in LIMITS:
+    for periods, most in LIMITS.items():
         for often in (1, 2, 3):
             horizon = {"periods": periods, "participations": often}
             terms = series_terms(
@@ -129,7 +129,7 @@ def noise_table() -> Iterator[str]:
                     seen[name].append(float(np.mean((np.array(weights) @ lines[:last]) ** 2)))
             measured = {name: float(np.sqrt(np.mean(each))) / unit for name, each in seen.items()}
             computed = {name: noise_factor(*ends, **horizon) for name, ends in windows.items()}
-            limit = f"{LIMITS[periods]}" if often == 1 else ""
+            limit = f"{most}" if often == 1 else ""
             yield (
                 f"| {periods} | {often} | **{measured['total']:.2f}** | {computed['total']:.2f} | {limit} "
                 f"| {(often * periods) ** 0.5:.2f} | {measured['period']:.2f} | {computed['period']:.2f} "

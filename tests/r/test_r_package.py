@@ -61,7 +61,7 @@ def test_the_package_passes_r_cmd_check(package: Path, checked: str) -> None:
 
 
 def test_its_cautions_are_not_cut() -> None:
-    """Of rows that count less: the whole of what Python says, and of what it would take to have it otherwise."""
+    """Of rows that count less: all that Python says, and what it would take to have it otherwise."""
     written = (PROJECT / "r" / "R" / "inference.R").read_text(encoding="utf-8")
     plain = re.sub(r'",\s+"', " ", written)
     for answer in ("regression", "covariances"):
