@@ -129,6 +129,11 @@ class StarterColumn:
         return self.text.strip().partition("\n")[0].partition("#")[2].strip()
 
     @property
+    def looks_like_id(self) -> bool:
+        """Whether it was left out because it seems to say whose row it is."""
+        return self.entries is None and "looks like an id" in self.why
+
+    @property
     def waiting(self) -> dict[str, Any]:
         """What would be declared once its bounds are: the format of dates."""
         commented = re.search(r"^# (format = .+)$", self.text, re.MULTILINE)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Final
 
 import pytest
 from tests.unit.wizard.browsing import Browser, started
@@ -58,7 +60,7 @@ class TestTheData:
 COLUMN_MISTAKES = [
     ({"c0.low": "90", "c0.high": "18"}, "c0.low", "reversed"),
     ({"c0.low": ""}, "c0.low", "one bound only"),
-    ({"c0.low": "eighteen"}, "c0.low", "numbers or both ISO dates"),
+    ({"c0.low": "eighteen"}, "c0.low", "'eighteen' is no number in the form of this column"),
     ({"c0.high": "1e400"}, "c0.low", "finite"),
     ({"c1.levels": "no\nno"}, "c1.levels", "lists a level twice"),
     ({"c1.level_labels": "does not smoke"}, "c1.level_labels", "another number of labels"),
@@ -66,6 +68,7 @@ COLUMN_MISTAKES = [
     ({"c2.decimal": ",", "c2.thousands": ","}, "c2.low", "must differ"),
     ({"c0.low": "", "c0.high": ""}, "c0.low", "'age' is not filled in"),
     ({"c1.levels": ""}, "c1.levels", "tick that a part of the budget learns it"),
+    ({"c2.decimal": ",", "c2.high": "50.000"}, "c2.high", "in which the decimal mark is ','"),
     ({"c2.decimal": "x"}, "c2.decimal", "mark is not one"),
     ({"c2.kind": "date"}, "c2.low", "dates"),
     ({"c1.kind": "boolean", "c1.true": "yes"}, "c1.true", "given together"),
@@ -338,3 +341,64 @@ def test_a_review_of_something_incomplete(visits: Path) -> None:
     browser.open("review")
     assert "is missing" in browser.text
     assert "Publish" not in browser.text
+
+
+class TestTheFormOfTheFile:
+    """A bound is typed as the cells beside it are written, and read so."""
+
+    @pytest.fixture
+    def german(self, tmp_path: Path) -> Browser:
+        rows = "".join(
+            f"P{i // 2:06d};{i % 40}.{i % 10}00,50;{1 + i % 28:02d}.03.2024;{i % 50}\n" for i in range(400)
+        )
+        (tmp_path / "besuche.csv").write_text(f"Patienten-Nr;Kosten;Besuch;Alter\n{rows}", encoding="utf-8")
+        browser = started(tmp_path)
+        browser.send("data", {"file": "besuche.csv"}, press="do=read")
+        browser.follow("columns")
+        return browser
+
+    TYPED: Final = {
+        "c1.low": "0", "c1.high": "50.000", "c2.low": "01.01.2024", "c2.high": "2024-12-31", "c3.low": "0",
+        "c3.high": "110", "c1.source": "tariff of 2024",
+    }  # fmt: skip
+
+    def test_marks_and_dates(self, german: Browser) -> None:
+        german.send("columns", dict(self.TYPED))
+        assert german.address == "people", german.errors
+        cost, visit, _ = german.session.form["columns"]
+        assert (cost["low"], cost["high"]) == (0, 50_000)
+        assert (visit["low"], visit["high"]) == ("2024-01-01", "2024-12-31")
+        german.open("columns")
+        fields = dict(german.form("columns").fields)
+        assert (fields["c1.high"], fields["c2.high"]) == ("50000", "31.12.2024")
+        german.send("columns", {"c1.high": "1.250,5"})
+        german.open("columns")
+        assert dict(german.form("columns").fields)["c1.high"] == "1250,5"
+        german.send("columns", {"c1.decimal": "", "c1.thousands": ""})
+        assert german.session.form["columns"][0]["high"] == 1250.5, "what nobody typed stays"
+
+    def test_where_a_column_looks_like_an_id_nobody_decides_for_the_person(self, german: Browser) -> None:
+        german.send("columns", dict(self.TYPED))
+        assert "who" not in dict(german.form("people").fields)
+        assert "Patienten-Nr</bdi> looks like an id" in german.text
+        german.send("people", {"expected": "200"})
+        told(german, "who", "not said who is protected")
+        german.send("people", {"who": "person", "unit": "Patienten-Nr"})
+        assert german.address == "budget", german.errors
+        german.open("people")
+        assert dict(german.form("people").fields)["who"] == "person"
+
+    def test_the_review_is_a_table_of_the_columns(self, german: Browser) -> None:
+        german.send("columns", {**self.TYPED, "c3.low": "", "c3.high": "", "c3.learn": "on"})
+        german.send("people", {"who": "person", "unit": "Patienten-Nr", "expected": "20000"})
+        german.send("budget")
+        german.send("outputs")
+        assert german.address == "review", german.errors
+        lines = [re.sub(r"<[^>]*>", "|", line) for line in german.text.splitlines() if 'scope="row"' in line]
+        found = [[part for part in line.split("|") if part] for line in lines]
+        assert found == [
+            ["Patienten-Nr", "left out: it says whose row it is"],
+            ["Kosten", "a number", "0 to 50000", "tariff of 2024"],
+            ["Besuch", "a date", "01.01.2024 to 31.12.2024", "not stated"],
+            ["Alter", "a number", "to be learnt", "a part of the budget"],
+        ]

@@ -14,6 +14,7 @@ from dpgram.publishing.causes import Cause
 from dpgram.publishing.losses import bars
 from dpgram.rows.rules import Rows
 from dpgram.schema import KINDS, Schema
+from dpgram.wizard.own_form import read_bound, shown_bound
 from dpgram.wizard.posted import Posted
 from dpgram.wizard.session import Session
 from dpgram.wizard.words import told
@@ -59,7 +60,8 @@ REMEDIES: Final[Mapping[str, str]] = {
 }
 """What a rule that the check proposes does, in words."""
 FIELDS: Final = (
-    *("low", "high", "levels", "level_labels", "other", "true", "false", "format", "decimal", "thousands"),
+    *BOUNDS,
+    *("levels", "level_labels", "other", "true", "false", "format", "decimal", "thousands"),
     *("prefix", "suffix", "missing", "trim", "case", "label", "units", "source"),
     "learn",
 )
@@ -84,31 +86,28 @@ def values(session: Session) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for number, column in enumerate(session.table.columns if session.table else ()):
         entry = declared.get(column.name)
-        found[f"c{number}.kind"] = "" if entry is None else _kind(entry, column.waiting)
+        kind = found[f"c{number}.kind"] = "" if entry is None else kind_of(entry, column.waiting)
         shown = {} if entry is None else {**column.waiting, **entry}
         for key in FIELDS:
-            found[f"c{number}.{key}"] = _shown(key, shown.get(key, ""))
+            own = key in BOUNDS and key in shown
+            found[f"c{number}.{key}"] = (
+                shown_bound(shown[key], kind, shown) if own else _shown(key, shown.get(key, ""))
+            )
     return found
 
 
 def _shown(key: str, value: Any) -> str | bool:
     if key in FLAGS:
         return value is True
-    return "\n".join(map(str, value)) if key in LISTS else _text(value)
+    return "\n".join(map(str, value)) if key in LISTS else str(value)
 
 
-def _kind(entry: Mapping[str, Any], waiting: Mapping[str, Any]) -> str:
+def kind_of(entry: Mapping[str, Any], waiting: Mapping[str, Any]) -> str:
     if entry["kind"] != "numeric":
         return str(entry["kind"])
     low = entry.get("low")
     dates = "format" in entry or "format" in waiting or not (low is None or isinstance(low, int | float))
     return "date" if dates else "number"
-
-
-def _text(value: object) -> str:
-    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
-        return str(int(value))
-    return str(value)
 
 
 def view(session: Session) -> dict[str, Any]:
@@ -217,6 +216,11 @@ def _entries(session: Session, posted: Posted) -> tuple[list[dict[str, Any]], di
             continue
         entry = _entry(column.name, kind, number, posted, before.get(column.name, {}))
         try:
+            entry |= _bounds(entry, kind, number, posted, before.get(column.name, {}))
+        except _NoBound as problem:
+            errors[f"c{number}.{problem.key}"] = str(problem)
+            continue
+        try:
             Schema.from_dict({"columns": [entry]})
         except SchemaError as problem:
             errors[f"c{number}.{_field(problem, kind)}"] = told(problem)
@@ -234,14 +238,41 @@ def _entry(name: str, kind: str, number: int, posted: Posted, before: Mapping[st
         if key in (*known.keys, *known.optional) and key not in FIELDS
     }
     entry: dict[str, Any] = {"kind": declared, "name": name, **kept}
-    for key in FIELDS:
+    entry |= dict.fromkeys(key for key in BOUNDS if key in known.keys)
+    for key in FIELDS[len(BOUNDS) :]:
         if key in (*known.keys, *known.optional) and (kind, key) not in NOT_OF:
             value = _posted(posted, f"c{number}.{key}", key)
-            if kind == "date" and key in BOUNDS:
-                value = posted.text(f"c{number}.{key}")
             if value is not None and value is not False and value not in ("", []):
                 entry[key] = value
     return entry
+
+
+class _NoBound(ValueError):
+    """What stands in a field is no bound, in words."""
+
+    def __init__(self, key: str, words: str) -> None:
+        self.key = key
+        super().__init__(words)
+
+
+def _bounds(
+    entry: dict[str, Any], kind: str, number: int, posted: Posted, before: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The bounds, read by the rules that are typed beside them; as they were, where nobody changed them."""
+    found: dict[str, Any] = {}
+    for key in [key for key in BOUNDS if key in entry]:
+        text, old = posted.text(f"c{number}.{key}"), before.get(key)
+        same = old is not None and isinstance(old, str) == (kind == "date")
+        if not text:
+            del entry[key]
+        elif same and text == shown_bound(old, kind, before):
+            found[key] = old
+        else:
+            try:
+                found[key] = read_bound(text, kind, entry)
+            except ValueError as problem:
+                raise _NoBound(key, str(problem)) from None
+    return found
 
 
 def _posted(posted: Posted, field: str, key: str) -> object:
@@ -250,8 +281,6 @@ def _posted(posted: Posted, field: str, key: str) -> object:
         return [line.strip() for line in lines] if key != "levels" else lines
     if key in FLAGS:
         return field in posted
-    if key in BOUNDS:
-        return posted.number(field)
     return posted.raw(field) if key in ("prefix", "suffix", "thousands") else posted.text(field)
 
 

@@ -16,7 +16,7 @@ from dpgram.wizard.words import beside
 def values(session: Session) -> dict[str, Any]:
     rows = session.section("rows")
     return {
-        "who": "person" if rows.get("unit") else "row",
+        "who": "person" if rows.get("unit") else "row" if rows or not _ids(session) else "",
         "unit": rows.get("unit", ""),
         "count": "rows" if rows.get("unit_rows") else "one",
         "unit_rows": str(rows.get("unit_rows", "")),
@@ -25,13 +25,29 @@ def values(session: Session) -> dict[str, Any]:
     }
 
 
+def _ids(session: Session) -> tuple[str, ...]:
+    """Columns that look as if they said whose row it is: then a row need not be a person."""
+    columns = session.table.columns if session.table else ()
+    return tuple(column.name for column in columns if column.looks_like_id)
+
+
 def view(session: Session) -> dict[str, Any]:
+    ids = _ids(session)
     published = {entry.get("name") for entry in session.form.get("columns", [])}
     names = session.table.names if session.table else ()
     return {
         "options": [
-            (name, name if name not in published else f"{name} (declared in step 2)") for name in names
+            (
+                name,
+                f"{name} (declared in step 2)"
+                if name in published
+                else f"{name} (looks like an id)"
+                if name in ids
+                else name,
+            )
+            for name in names
         ],
+        "ids": ids,
         "kept": {
             key: value
             for key, value in session.section("rows").items()
@@ -43,6 +59,8 @@ def view(session: Session) -> dict[str, Any]:
 def take(session: Session, posted: Posted) -> dict[str, str]:
     hidden = ("unit", "unit_rows", "missing", "expected")
     rows = {key: value for key, value in session.section("rows").items() if key not in hidden}
+    if posted.text("who") not in ("row", "person"):
+        return {"who": "it is not said who is protected. Choose whether a person may have several rows"}
     if posted.text("who") == "person":
         unit = posted.text("unit")
         if not unit:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 from dpgram.analysis.display import guarantee_in_words
 from dpgram.document.statement import in_words
@@ -14,8 +16,11 @@ from dpgram.job.terms import terms
 from dpgram.privacy.ledger import Ledger
 from dpgram.release.report import SUSPICIONS, suspicion_at_most
 from dpgram.release.signing import SigningKey
+from dpgram.schema.columns.categorical import SHOWN_LEVELS
+from dpgram.wizard.own_form import shown_bound
 from dpgram.wizard.posted import Posted
 from dpgram.wizard.session import Session
+from dpgram.wizard.steps.columns import BOUNDS, KIND_NAMES, kind_of
 from dpgram.wizard.words import as_field, told
 from dpgram.wizard.work import Work
 
@@ -45,6 +50,7 @@ def view(session: Session) -> dict[str, Any]:
             name: text.replace(f"{session.folder.root}/", "")
             for name, text in terms(job, ledger=_pending(session, job)).items()
         },
+        "columns": _columns(session, job),
         "promise": in_words(
             epsilon=job.epsilon, delta=job.delta, adjacency=job.adjacency, unit=job.rows.unit
         ),
@@ -69,6 +75,59 @@ def _complete(session: Session) -> Job:
                 remedy=f"Decide on {where}",
             )
     return job
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnLine:
+    """One column of the file, or one that is computed, and what becomes of it."""
+
+    name: str
+    kind: str
+    values: str
+    """Its bounds or levels, in the form of the file."""
+    source: str
+    """Where these come from."""
+
+
+def _columns(session: Session, job: Job) -> list[ColumnLine]:
+    """All of them, those that are left out too."""
+    declared = {entry.get("name"): entry for entry in session.form.get("columns", [])}
+    lines = [
+        _left_out(column.name, job)
+        if column.name not in declared
+        else _declared(declared[column.name], column.waiting)
+        for column in (session.table.columns if session.table else ())
+    ]
+    return lines + [
+        ColumnLine(name=one.name, kind="computed", values="", source=f"from {', '.join(one.factors)}")
+        for one in job.schema.columns_derived
+    ]
+
+
+def _left_out(name: str, job: Job) -> ColumnLine:
+    unit = "left out: it says whose row it is" if name == job.rows.unit else "left out"
+    return ColumnLine(name=name, kind=unit, values="", source="")
+
+
+def _declared(entry: Mapping[str, Any], waiting: Mapping[str, Any]) -> ColumnLine:
+    kind, learnt = kind_of(entry, waiting), entry.get("learn") is True
+    source = "" if kind == "boolean" else "not stated"
+    return ColumnLine(
+        name=entry["name"],
+        kind=KIND_NAMES[kind],
+        values="to be learnt" if learnt else _values(entry, kind),
+        source="a part of the budget" if learnt else entry.get("source", source),
+    )
+
+
+def _values(entry: Mapping[str, Any], kind: str) -> str:
+    if "low" in entry:
+        return " to ".join(shown_bound(entry[key], kind, entry) for key in BOUNDS)
+    levels = [str(level) for level in entry.get("levels", ())]
+    more = f", … ({len(levels)} in all)" if len(levels) > SHOWN_LEVELS else ""
+    rest = f"; all others: {entry['other']}" if "other" in entry else ""
+    return ", ".join(levels[:SHOWN_LEVELS]) + more + rest
 
 
 def _pending(session: Session, job: Job) -> str | None:
