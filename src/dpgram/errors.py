@@ -231,6 +231,12 @@ class AnalysisError(DpgramError):
     """The question cannot be answered from this release."""
 
 
+class UnknownName(AnalysisError, KeyError):
+    """A name that an answer does not have: a KeyError as well, as of any mapping."""
+
+    __str__ = Exception.__str__  # KeyError would show the message as a literal
+
+
 class CheckError(JobError):
     """Much of the table would be lost, and the job says to stop then. That it did depends on the data."""
 

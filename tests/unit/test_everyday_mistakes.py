@@ -29,6 +29,7 @@ from dpgram.publishing import starter_schema
 SCHEMA = dg.Schema(dg.numeric("x", -1, 1), dg.numeric("y", 0, 10), dg.categorical("g", ["a", "b"]))
 TABLE = {"x": [0.1, -0.2, 0.3, 0.9], "y": [5.0, 4.0, 3.0, 2.0], "g": ["a", "b", "a", "b"], "id": [1, 1, 2, 3]}
 RELEASE = gaussian_release()
+FIT = RELEASE.regress("charges", ["age", "smoker"], reference={"smoker": "yes"})
 ASKED: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "ledger": "a.ledger", "progress": False}
 TOML = """
 [data]
@@ -160,6 +161,26 @@ IN_PYTHON = [
     ),
     Mistake(
         "a figure in no folder", lambda: RELEASE.pca().plot("no/x.png"), "no/x.png", "a folder that exists"
+    ),
+    Mistake(
+        "a release as text",
+        lambda: dg.Release.from_json(RELEASE.to_json().decode()),
+        "a release is read from bytes; got str",
+        "text.encode()",
+    ),
+    Mistake(
+        "a level in percent", lambda: FIT.conf_int(95), "must be a probability; got 95", "For 95% write 0.95"
+    ),
+    Mistake("statsmodels' intercept", lambda: FIT.params["Intercept"], "'Intercept'", "Write '(intercept)'"),
+    Mistake("statsmodels' level", lambda: FIT.params["C(smoker)[T.no]"], "[T.no]' here", "Write 'smoker=no'"),
+    Mistake("a coefficient by place", lambda: FIT.params[0], "there is no 0 here", "numpy.asarray"),
+    Mistake("a misspelt coefficient", lambda: FIT.cov_params()["(intercept)", "aeg"], "'aeg'", "Write 'age'"),
+    Mistake("a cell by one name", lambda: FIT.cov_params()[3], "has two names; got 3", '["age", "bmi"]'),
+    Mistake(
+        "robust errors",
+        lambda: RELEASE.regress("age", cov_type="HC1"),
+        "regress takes no cov_type: robust errors come with models that the curator declared; got 'HC1'",
+        "Ask the curator for models=[dg.linear('age')]",
     ),
     Mistake(
         "plan without rows",

@@ -25,9 +25,16 @@ def asked_columns(schema: Schema, on: object) -> list[str]:
 
 def check_level(level: object) -> None:
     """The level of an interval: 0.95, and not 95."""
-    if not 0.0 < (real(level) or 0.0) < 1.0:
+    number = real(level)
+    if number is None or not 0.0 < number < 1.0:
+        remedy = None
+        if number is not None and 1.0 < number < 100.0:
+            remedy = f"For {number:g}% write {number / 100.0:g}"
         raise AnalysisError(
-            "the level of an interval must be a probability", got=shown(level), limit="0 < level < 1"
+            "the level of an interval must be a probability",
+            got=shown(level),
+            limit="0 < level < 1",
+            remedy=remedy,
         )
 
 

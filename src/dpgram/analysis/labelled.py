@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
 import numpy.typing as npt
 
 from dpgram.document.terminal import escaped, in_lines, with_notes
+from dpgram.errors import AnalysisError, UnknownName, shown
 
 if TYPE_CHECKING:
     from dpgram.analysis._frames import Frame
@@ -40,7 +42,10 @@ class LabelledVector(Mapping[str, float]):
         self._numbers.flags.writeable = False
 
     def __getitem__(self, name: str) -> float:
-        return float(self._numbers[self._places[name]])
+        try:
+            return float(self._numbers[self._places[name]])
+        except (KeyError, TypeError):
+            raise unknown_name(tuple(self), name) from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._places)
@@ -85,7 +90,15 @@ class LabelledMatrix:
     """How it differs from that of the rows that came in, where it does."""
 
     def __getitem__(self, pair: tuple[str, str]) -> float:
-        row, column = pair
+        try:
+            row, column = pair
+        except (TypeError, ValueError):
+            raise AnalysisError(
+                "a cell of this matrix has two names", got=shown(pair), remedy='Write ["age", "bmi"]'
+            ) from None
+        for name in (row, column):
+            if name not in self.names:
+                raise unknown_name(self.names, name)
         return float(self.values[self.names.index(row), self.names.index(column)])
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
@@ -127,6 +140,26 @@ class LabelledMatrix:
 
     def _notes(self) -> list[str]:
         return [f"Caution: {caution}." for caution in self.cautions]
+
+
+_OF_OTHERS: Final = re.compile(r"(?:C\((?P<coded>[^,)]+)[^)]*\)|(?P<name>.+))\[T\.(?P<level>.*)\]")
+"""A level as statsmodels and formulaic call it."""
+
+
+def unknown_name(names: tuple[str, ...], asked: object) -> UnknownName:
+    """The refusal, with the name that was probably meant, as other programs call it or misspelt."""
+    from difflib import get_close_matches
+
+    near: list[str] = []
+    if isinstance(asked, str):
+        wanted = asked
+        if asked.lower() in ("intercept", "const", "constant", "_cons"):
+            wanted = "(intercept)"
+        elif (level := _OF_OTHERS.fullmatch(asked)) is not None:
+            wanted = f"{level['coded'] or level['name']}={level['level']}"
+        near = [wanted] if wanted in names else get_close_matches(asked, names, n=1)
+    remedy = f"Write {near[0]!r}" if near else "Write one of these, or numpy.asarray(…) for numbers by place"
+    return UnknownName(f"there is no {shown(asked)} here", limit=", ".join(names[:20]), remedy=remedy)
 
 
 def _cell(value: float) -> str:

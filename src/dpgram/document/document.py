@@ -257,6 +257,12 @@ class Document(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, di
         >>> dg.Release.from_json(release.to_json()) == release
         True
         """
+        if not isinstance(raw, bytes):
+            raise ReleaseError(
+                "a release is read from bytes",
+                got=type(raw).__name__,
+                remedy='Write Release.from_json(text.encode()), or for a file dpgram.load("a.dpgram.json")',
+            )
         try:
             content = parse_strictly(raw)
         except ValueError as problem:

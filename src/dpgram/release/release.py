@@ -170,6 +170,7 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
         repair: RepairPolicy | None = None,
         reference: Mapping[str, str] | None = None,
         kind: Kind = "population",
+        **others: object,
     ) -> Regression | GeneralizedLinear:
         """Fit `target` on the columns `on` (all others by default); results in original units.
 
@@ -185,6 +186,8 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
         >>> {name: round(value, 1) for name, value in fit.params.items()}
         {'(intercept)': -1694.6, 'age': 125.4, 'smoker=yes': 11026.9}
         """
+        if others:
+            _refuse_others(others, target, self.models)
         if family != "linear":
             from dpgram.analysis.glm_results import declared_model
 
@@ -619,6 +622,20 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
 
     def _repr_html_(self) -> str:
         return as_html(self)
+
+
+def _refuse_others(others: Mapping[str, object], target: str, models: Sequence[str]) -> None:
+    """What `regress` does not take; of errors as statsmodels asks for them, where they come from instead."""
+    name = next(iter(others))
+    if name not in ("cov_type", "cov_kwds"):
+        raise TypeError(f"Release.regress() got an unexpected keyword argument {name!r}")
+    declared = [each for each in models if each.startswith("linear: ")]
+    known = f"Leave it out: of {', '.join(declared)} they are robust; for others a" if declared else "A"
+    raise AnalysisError(
+        f"regress takes no {name}: robust errors come with models that the curator declared",
+        got=shown(others[name]),
+        remedy=f"{known}sk the curator for models=[dg.linear({target!r})]",
+    )
 
 
 def load(path: str | os.PathLike[str], *, public_key: str | None = None) -> Release:
