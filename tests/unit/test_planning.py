@@ -24,10 +24,12 @@ from dpgram.planning import Plan
 from dpgram.planning._assumption import Assumption
 from dpgram.planning._least_rows import least_rows
 from dpgram.planning._regression import DROWNED, AssumedRegression
+from dpgram.privacy.adjacency import AddRemove
 from dpgram.privacy.curves import spectral, wishart
 from dpgram.privacy.curves.wishart_calibrate import adaptive_ratio_at_most
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.publishing import publish_with
+from dpgram.publishing import expected, publish_with
+from dpgram.publishing.split import budget_split
 
 SCHEMA = dg.Schema(
     dg.numeric("age", 18, 90),
@@ -211,6 +213,7 @@ def test_a_plan_of_many_columns_does_little_work(monkeypatch: pytest.MonkeyPatch
     count(np.linalg, "eigvalsh")
     count(wishart, "_log_sketch_added")
     count(spectral, "draw_direction")
+    count(expected, "blurred")
     adaptive_ratio_at_most.cache_clear()
     schema = dg.Schema(*(dg.numeric(f"x{k}", 0, 1) for k in range(80)))
     options = {"epsilon": 1.0, "delta": 1e-6, "rows": dg.Rows(expected=50_000)}
@@ -218,8 +221,21 @@ def test_a_plan_of_many_columns_does_little_work(monkeypatch: pytest.MonkeyPatch
     assert "draw_direction" not in counted
     assert counted["eigh"] + counted["eigvalsh"] <= 180
     assert counted["_log_sketch_added"] <= 1_500
+    assert counted["blurred"] <= 12
     dg.plan(schema, **options)
     assert counted["draw_direction"] <= 5 * 81
+
+
+def test_columns_that_vary_differently_are_blurred_differently() -> None:
+    """However little they vary: what is simulated once is for columns that are alike."""
+    spreads = {"age": (0.0, 4e-4), "bmi": (0.0, 1e-4), "charges": (1e-4, 1e-4)}
+    asked = (SCHEMA, Guarantee(1.0, 1e-6), budget_split(SCHEMA, True))
+    options = {"rows": 20_000.0, "adjacency": AddRemove()}
+    together = expected.expected_adaptive(*asked, **options, spreads=spreads).blur
+    for name, spread in spreads.items():
+        alone = expected.expected_adaptive(*asked, **options, spreads={name: spread}).blur
+        assert together[name] == alone[name]
+    assert together["age"] < together["bmi"]
 
 
 def test_learning_bounds_costs_the_root_of_what_it_leaves() -> None:

@@ -104,10 +104,14 @@ def expected_adaptive(
         mu = discrete_mu_at_most(guarantee.epsilon, guarantee.delta) / math.sqrt(changed)
     told = signal(rows, mu, width)
     counting = math.sqrt(len(schema.columns_read)) / _part(mu, split.histograms, pure=guarantee.pure)
-    # Simulated once for all columns whose spreads agree to a thousandth.
-    alike = {(round(mean, 3), round(spread, 3)): (mean, spread) for mean, spread in (spreads or {}).values()}
-    parts = {key: blurred(Scale(*one), counting, rows) / one[1] for key, one in alike.items()}
-    blur = {name: parts[round(mean, 3), round(spread, 3)] for name, (mean, spread) in (spreads or {}).items()}
+    # Simulated once for all columns that are alike, to four digits of their spread.
+    parts: dict[tuple[float, str], float] = {}
+    blur: dict[str, float] = {}
+    for name, (mean, spread) in (spreads or {}).items():
+        key = (round(mean / spread, 3), f"{spread:.3e}")
+        if key not in parts:
+            parts[key] = blurred(Scale(mean, spread), counting, rows) / spread
+        blur[name] = parts[key]
     # Lengths in columns that are taken to vary more than they do.
     shorter = float(np.mean([1.0 / each**2 for each in blur.values()])) if blur else 1.0
     start = radius(rows, mu, width)
