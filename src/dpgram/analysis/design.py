@@ -320,6 +320,13 @@ def places_of(schema: Schema, name: str, columns: Sequence[OriginalColumn]) -> t
     return tuple(stands[:1]) or schema.indices(whole[0] if whole else name)
 
 
+def declared_name(schema: Schema, name: str) -> str:
+    """The declared name of a whole column, however it is spelt; single levels as they are."""
+    places = places_of(schema, name, original_columns(schema) if schema.columns_derived else ())
+    source = schema.encoded[places[0]].source
+    return source if places == schema.indices(source) else name
+
+
 def _target_position(schema: Schema, target: str, columns: Sequence[OriginalColumn]) -> int:
     positions = places_of(schema, target, columns)
     if len(positions) > 1:

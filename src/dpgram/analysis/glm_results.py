@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.analysis.asked import quantile
-from dpgram.analysis.design import INTERCEPT, Design, build_design
+from dpgram.analysis.design import INTERCEPT, Design, build_design, declared_name
 from dpgram.analysis.discriminant import Link, discriminant
 from dpgram.analysis.estimand import MOVED_REFUSAL, NOT_INCLUDED, moved_columns
 from dpgram.analysis.estimates import Estimates, as_lines, ratio
@@ -255,7 +255,8 @@ def declared_model(
             "a declared model has an intercept", got=repr(target), remedy='Leave "- 1" or "0 +" out'
         )
     target = asked.target
-    steps = _steps(release, family, target, asked.on)
+    given = None if asked.on is None else [declared_name(release.schema, name) for name in asked.on]
+    steps = _steps(release, family, target, given)
     moments, last = Moments.of(release), steps[-1]
     design = build_design(moments, target, last.on, reference=asked.reference)
     if moved_columns(moments, design):

@@ -308,3 +308,18 @@ def test_groups_of_an_option_cannot_be_multiplied() -> None:
     schema = dg.Schema(dg.categorical("g", ["a", "b"]), dg.numeric("x", 0, 1), dg.product("g", "x"))
     with pytest.raises(SchemaError, match="made from a column that groups"):
         publish({"g": ["a", "b"], "x": [0.1, 0.2]}, schema, epsilon=1.0, delta=1e-6, by="g")
+
+
+@pytest.mark.filterwarnings("ignore::dpgram.errors.DpgramWarning")
+def test_a_declared_model_is_found_by_either_spelling() -> None:
+    draw = np.random.default_rng(0)
+    x = draw.uniform(0.0, 1.0, 5_000)
+    table = {"x": x, "k": draw.poisson(np.exp(0.5 + x - 0.5 * x**2)) * 1.0}
+    schema = dg.Schema(dg.numeric("x", 0, 1), dg.numeric("k", 0, 20), dg.legendre("x", 2))
+    options = {"epsilon": 8.0, "delta": 1e-6, "adaptive": True, "entropy": SeededEntropy(1)}
+    release = publish(table, schema, models=[dg.poisson("k", on=["x", "x^P2"])], **options)
+    for spelt in ("x^2", "x^P2"):
+        assert release.regress("k", ["x", spelt], family="poisson").names == ("(intercept)", "x", "x^2")
+    assert release.regress("k ~ x + I(x**2)", family="poisson").names[2] == "x^2"
+    with pytest.raises(AnalysisError, match="was not declared"):
+        release.regress("k", ["x"], family="poisson")
