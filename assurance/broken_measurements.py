@@ -373,12 +373,9 @@ def _carried_out(kind: str, paid: int, later: bool, _: bool) -> Outcome:
     work = Pass(rules=subject.rules(), statistics=(measurement.statistic,))
     both = Pass(rules=subject.rules(), statistics=(measurement.statistic,) * 2)
     charge = composed([measurement.event] * paid)
-    stages = [Stage(work=both, measurements=(measurement,) * 2, charge=charge)]
-    if later:  # one stage pays, and a second one draws
-        stages = [
-            Stage(work=work, measurements=(measurement,), charge=charge),
-            Stage(work=work, measurements=(measurement,)),
-        ]
+    stages = [Stage(work=both, measurements=(measurement,) * 2)]
+    if later:  # the first stage uses up what was paid, and a second one draws
+        stages = [Stage(work=work, measurements=(measurement,))] * 2
     run = publication(
         _program(stages),
         data=table(1),

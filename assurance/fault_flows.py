@@ -52,8 +52,6 @@ class Flow:
 
     act: Callable[[Path], int]
     outputs: tuple[str, ...]
-    charges: int = 1
-    """Those of one publication: an adaptive one pays for what could stop it first."""
 
 
 def _library(folder: Path) -> int:
@@ -108,7 +106,7 @@ FLOWS: Final = {
     "publish and save": Flow(_library, ("new.json",)),
     "dpgram publish --overwrite": Flow(_overwrite, ("old.json",)),
     "dpgram publish --blocks": Flow(_blocks, ("b.block-1.json", "b.block-2.json")),
-    "publish with learnt bounds": Flow(_learnt, ("new.json",), charges=2),
+    "publish with learnt bounds": Flow(_learnt, ("new.json",)),
     "create a ledger": Flow(_create, ()),
 }
 
@@ -232,7 +230,7 @@ def _judged(flow: Flow, folder: Path, played: _Played, tally: Tally) -> list[str
         return [*problems, f"the ledger does not open: {problem}"]
     entries = len(ledger.history())
     charged = entries > CHARGED_BEFORE
-    if not CHARGED_BEFORE <= entries <= CHARGED_BEFORE + flow.charges:
+    if not CHARGED_BEFORE <= entries <= CHARGED_BEFORE + 1:
         problems.append(f"{entries} entries")
     if played.drawn and not charged:
         problems.append("noise was drawn without a charge")
@@ -243,14 +241,14 @@ def _judged(flow: Flow, folder: Path, played: _Played, tally: Tally) -> list[str
         problems.append("charged, but it said that nothing was spent")
     whole = _whole(flow, folder, played, problems)
     problems += _disagreements(ledger, whole)
-    last = CHARGED_BEFORE + flow.charges
+    last = CHARGED_BEFORE + 1
     complete = len([release for release in whole.values() if _entry(release) == last])
     if played.ending.code == OK and complete < len(flow.outputs):
         problems.append("it said all went well, but a release is missing")
     tally.charged += charged
     tally.released += complete == len(flow.outputs)
     tally.refused += failed
-    return problems + _judged_retry(flow, folder, entries)
+    return problems + _judged_retry(flow, folder)
 
 
 def _judged_words(played: _Played) -> list[str]:
@@ -290,25 +288,33 @@ def _entry(release: Release) -> int:
     return max((each.entry for each in release.receipts), default=0)
 
 
-def _judged_retry(flow: Flow, folder: Path, entries: int) -> list[str]:
+def _judged_retry(flow: Flow, folder: Path) -> list[str]:
     """The same request again, and whole releases: taken up without a charge where something was kept.
 
-    Where nothing was, it is one more charge, told as such, and a release that was lost is shown.
+    Where nothing was, it is one more charge, told as such, and a release that was lost is shown. What was
+    killed between closing its charge and removing what it had kept is refused, and draws nothing.
     """
     kept = any(path.stat().st_size for path in folder.glob("a.ledger.unfinished-*"))
-    before = CHARGED_BEFORE if kept else entries
-    last = before + flow.charges
+    history = Ledger.open(folder / "a.ledger").history()
+    own = history[CHARGED_BEFORE:]
     ending = unwatched(lambda: flow.act(folder))
+    if kept and own and own[0].closed:
+        same = Ledger.open(folder / "a.ledger").history() == history
+        return [] if ending.code == REFUSED and same else ["a publication that was over went on"]
     if ending.code != OK:
         return [f"the retry failed with {ending.code}"]
+    before = [entry.number for entry in (history[:CHARGED_BEFORE] if kept else history)]
     ledger = Ledger.open(folder / "a.ledger")
     releases = {name: dpgram.load(folder / name) for name in flow.outputs}
     checked = ledger.verify(releases)
+    last = ledger.history()[-1]
     problems = []
-    if checked.entries != last or any(_entry(release) != last for release in releases.values()):
-        problems.append(f"the retry left {checked.entries} entries")
-    if checked.unclaimed != tuple(range(1, before + 1)):
-        problems.append("an entry vanished from those that no release claims")
+    if checked.entries != len(before) + 1 or any(_entry(each) != last.number for each in releases.values()):
+        problems.append(f"the retry left {checked.entries} charges")
+    if not last.closed:
+        problems.append("the charge of a release that is whole was not closed")
+    if checked.unclaimed != tuple(before):
+        problems.append("a charge vanished from those that no release claims")
     if ledger.spent > ledger.total:
         problems.append("overspent")
     return problems

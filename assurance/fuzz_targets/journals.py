@@ -26,8 +26,7 @@ from dpgram.engines.local import LocalEngine
 from dpgram.errors import DpgramError, DpgramWarning
 from dpgram.files import line_of
 from dpgram.privacy.ledger import Ledger
-from dpgram.publishing import publish
-from dpgram.publishing._journal import Journal
+from dpgram.publishing import publication, publish
 from dpgram.release import Release
 from dpgram.schema import Schema, numeric
 
@@ -37,7 +36,7 @@ TABLE: Final = {"x": np.arange(900.0) % 10, "y": np.arange(900.0) % 7}
 
 
 def published(ledger: Path) -> Release:
-    """In several stages, charged twice."""
+    """In several stages, under one charge."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DpgramWarning)
         return publish(
@@ -57,7 +56,7 @@ def interrupted() -> tuple[Path, str, bytes]:
     folder = scratch() / "interrupted"
     folder.mkdir()
     Ledger.create(folder / LEDGER, name="some", epsilon=2.0, delta=1e-5)
-    with patch.object(Journal, "finish", lambda _: None):
+    with patch.object(publication, "_close", lambda *_: None):
         published(folder / LEDGER)
     (path,) = folder.glob("*.unfinished-*")
     raw = path.read_bytes()

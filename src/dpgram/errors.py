@@ -19,7 +19,6 @@ _LONGEST_PART: Final = 4_000
 
 
 _NOTHING: Final = "Nothing was spent"
-_NOTHING_MORE: Final = "Nothing more was spent, and what was paid for before is not charged again"
 
 
 class DpgramError(Exception):
@@ -70,17 +69,6 @@ class DpgramError(Exception):
         remedy = "" if self.remedy is None else self.remedy.rstrip(".")
         self.remedy = f"{remedy}{' ' if remedy.endswith('?') else '. ' if remedy else ''}{_NOTHING}"
         self.args = (self._message(),)
-
-    def say_nothing_more_was_spent(self) -> None:
-        """Where it says that nothing was spent, and something was paid for before.
-
-        >>> from dpgram.errors import LedgerError
-        >>> problem = LedgerError("the disk is full", remedy="Nothing was spent")
-        >>> problem.say_nothing_more_was_spent()
-        >>> print(problem)
-        the disk is full. Nothing more was spent, and what was paid for before is not charged again
-        """
-        self.reword(lambda text: text.replace(_NOTHING, _NOTHING_MORE))
 
     def _message(self) -> str:
         parts = [_shortened(self.what)]
@@ -202,8 +190,8 @@ class LearningError(DpgramError):
         self.spent = spent
         self.cost = cost
         self.final = final
-        paid = f"the budget was spent {cost}, and there is no refund"
-        told = "nothing was spent" if spent is None else paid
+        rest = ", and the rest is given back" if final else ""
+        told = "nothing was spent" if spent is None else f"the budget was spent {cost}{rest}"
         super().__init__(f"{what} ({told})", got=got, limit=limit, remedy=remedy)
 
 

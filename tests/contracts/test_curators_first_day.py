@@ -214,7 +214,8 @@ class TestPaidForNothing:
         (entry,) = ledger.history()
         whole = dg.Ledger.create("other.ledger", name="o", epsilon=3, delta=1e-5)
         dg.publish({"x": CHARGES, "y": CHARGES % 7}, schema, ledger=whole, progress=False, **BUDGET)
-        assert entry.amount < sum(part.amount for part in whole.history()) / 3
+        assert entry.amount == whole.history()[0].amount
+        assert entry.cost < entry.amount / 3
         assert "on noisy counts alone, Gaussian, μ = " in str(caught.value)
         assert "nothing was spent" not in str(caught.value).lower()
 
@@ -228,8 +229,8 @@ class TestPaidForNothing:
         release = dg.publish(
             path, dg.Schema(dg.numeric("x", thousands=",")), ledger=ledger, progress=False, **BUDGET
         )
-        assert len(ledger.history()) == 3
-        assert [receipt.entry for receipt in release.receipts] == [2, 3]
+        assert len(ledger.history()) == 2
+        assert [receipt.entry for receipt in release.receipts] == [3]
         assert not list(Path().glob("*.unfinished*"))
 
     @pytest.mark.filterwarnings("ignore::dpgram.errors.DpgramWarning")
@@ -252,7 +253,7 @@ class TestPaidForNothing:
             lambda: dg.publish({"x": ["1,234"] * 30}, schema, ledger=ledger, progress=False, **BUDGET)
         )
         assert any("with so few rows noisy counts cannot tell" in text for text in told)
-        assert len(ledger.history()) == 2
+        assert len(ledger.history()) == 1
 
     def test_the_exact_loss_decides_nothing(self) -> None:
         """With the same noise a lost table and one with other cells take the same course: 30 rows each."""

@@ -60,10 +60,10 @@ from dpgram.privacy.accountant import (
     ApproximateEvent,
     GaussianEvent,
     PureEvent,
-    composed,
     curve_of,
     describe,
     parts_of,
+    price,
 )
 from dpgram.privacy.count_noise import CountLaw, CountNoise, count_event, level_threshold, price_of_counts
 from dpgram.privacy.curves.calibrate import discrete_mu_at_most
@@ -243,7 +243,7 @@ class TestRelease:
 
 
 class TestCharge:
-    """In two parts: what could stop the publication, then the rest. A stop costs the first part alone."""
+    """The whole price at once. A stop costs what was drawn alone."""
 
     def ledger(self, folder: Path, **options: Any) -> Ledger:
         given = {"name": "a", "epsilon": 3.0, "delta": 1e-4} | options
@@ -252,38 +252,36 @@ class TestCharge:
     def test_one_event_pays_for_everything(self, tmp_path: Path) -> None:
         book = self.ledger(tmp_path)
         release = released(people(), NUMBERS, ledger=book, entropy=None)
-        assert [entry.event for entry in book.history()] == [each.event for each in release.receipts]
-        first, rest = (each.event for each in release.receipts)
-        assert isinstance(first, GaussianEvent)
-        assert isinstance(rest, GaussianEvent)
-        assert math.hypot(first.mu, rest.mu) == pytest.approx(release.guarantee.mu, rel=1e-12)
-        # Rows and octaves: 5% of the bounds' fifth, and half of what is left of it.
-        assert first.mu**2 / (first.mu**2 + rest.mu**2) == pytest.approx(0.01 + 0.095, abs=1e-6)
-        assert curve_of(composed([first, rest])).delta(1.0) <= 1e-5
+        (entry,) = book.history()
+        assert [entry.event] == [each.event for each in release.receipts]
+        assert isinstance(entry.event, GaussianEvent)
+        assert entry.event.mu == pytest.approx(release.guarantee.mu, rel=1e-12)
+        assert curve_of(entry.event).delta(1.0) <= 1e-5
+        assert entry.closed
+        assert 0 <= entry.given_back < entry.amount / 10**9
         assert book.verify([release]).unclaimed == ()
 
     def test_levels_add_their_delta(self, tmp_path: Path) -> None:
         book = self.ledger(tmp_path, delta_reserved=1e-5)
         release = released(people(), OPEN, ledger=book, entropy=None)
-        first, rest = (each.event for each in release.receipts)
-        leaks = [
-            [part.delta for part in parts_of(event) if isinstance(part, ApproximateEvent)]
-            for event in (first, rest)
-        ]
-        assert leaks == [[pytest.approx(1e-6)], []]
-        assert curve_of(composed([first, rest])).delta(1.0) <= 1e-5
+        assert release.receipt is not None
+        event = release.receipt.event
+        leaks = [part.delta for part in parts_of(event) if isinstance(part, ApproximateEvent)]
+        assert leaks == [pytest.approx(1e-6)]
+        assert curve_of(event).delta(1.0) <= 1e-5
+        (entry,) = book.history()
+        assert entry.delta_given_back == 0
 
     def test_pure_learning_charges_epsilon(self, tmp_path: Path) -> None:
         book = self.ledger(tmp_path, delta=0.0)
         release = released(people(), NUMBERS, delta=0.0, ledger=book, entropy=None)
-        first, rest = (each.event for each in release.receipts)
-        assert isinstance(first, PureEvent)
-        assert isinstance(rest, PureEvent)
-        assert 0.99999 < first.epsilon + rest.epsilon <= 1.0
+        (entry,) = book.history()
+        assert release.receipt is not None
+        assert entry.event == release.receipt.event
+        assert isinstance(entry.event, PureEvent)
+        assert 0.99999 < entry.event.epsilon <= 1.0
 
-    def test_a_ledger_with_too_little_for_both_parts_is_refused_before_a_row_is_read(
-        self, tmp_path: Path
-    ) -> None:
+    def test_a_ledger_with_too_little_is_refused_before_a_row_is_read(self, tmp_path: Path) -> None:
         book = self.ledger(tmp_path, epsilon=0.5)
         before, there = book.path.read_bytes(), set(tmp_path.iterdir())
         with pytest.raises(BudgetExceeded):
@@ -307,31 +305,35 @@ class TestCharge:
         assert book.path.read_bytes() == before
 
     def stopped(self, book: Ledger, table: pa.Table, **options: Any) -> LearningError:
-        """What stopped it, for the price of the first part and with nothing left beside the ledger."""
+        """What stopped it, for the price of rows and octaves and with nothing left beside the ledger."""
         there = set(book.path.parent.iterdir())
         with pytest.raises(LearningError, match="the budget was spent") as caught:
             released(table, NUMBERS, ledger=book, entropy=None, **options)
         asked = {"epsilon": 1.0, "delta": 1e-5, "bounds_budget": 0.2, "clip": RADIUS} | options
-        first, rest = calibrate_learning(requested(NUMBERS, **asked), None).charges
-        assert [entry.event for entry in book.history()] == [first]
-        assert caught.value.spent == first
-        assert describe(first) in str(caught.value)
-        assert isinstance(first, GaussianEvent)
-        assert isinstance(rest, GaussianEvent)
-        assert first.mu**2 < 0.2 * rest.mu**2
+        calibration = calibrate_learning(requested(NUMBERS, **asked), None)
+        (entry,) = book.history()
+        assert entry.event == calibration.price
+        spent = caught.value.spent
+        assert isinstance(spent, GaussianEvent)
+        assert describe(spent) in str(caught.value)
+        assert entry.closed
+        assert entry.cost == price(spent, "mu2").amount
+        # Rows and octaves: 5% of the bounds' fifth, and half of what is left; under replace-one no rows.
+        shares = 0.1 if calibration.count is None else 0.01 + 0.095
+        assert float(entry.cost / entry.amount) == pytest.approx(shares, abs=1e-6)
         assert set(book.path.parent.iterdir()) == there
         return caught.value
 
-    def test_too_few_rows_cost_the_first_part_alone(self, tmp_path: Path) -> None:
+    def test_too_few_rows_give_the_rest_back(self, tmp_path: Path) -> None:
         book = self.ledger(tmp_path)
         told = self.stopped(book, people(50))
         assert "Rows(expected=…) makes such a refusal free" in str(told)
         # What is left pays for a release: the same call again starts anew, and is charged in full.
         release = released(people(), NUMBERS, ledger=book, entropy=None)
-        assert [each.entry for each in release.receipts] == [2, 3]
+        assert [each.entry for each in release.receipts] == [3]
 
     @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
-    def test_a_hidden_column_costs_the_first_part_alone(
+    def test_a_hidden_column_gives_the_rest_back(
         self, relation: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Enough rows, but values of one column over 600 powers of two, none of which stands out."""
@@ -746,7 +748,7 @@ def test_whatever_the_shares_all_noise_is_positive_and_paid_for(
             price += price_of_counts(law, noise.scale, histograms=histograms, units_changed=steps)
     known = schema.with_bounds(dict.fromkeys(schema.unbounded, (0.0, 1.0)))
     known = known.with_levels(dict.fromkeys(schema.without_levels, ("a",)))
-    learnt = LearntFacts(schema=known, clips=(None,), measured=((),), charge=None)
+    learnt = LearntFacts(schema=known, clips=(None,), measured=((),))
     (terms,) = learnt_terms(plan, learnt)
     parts = parts_of(terms.event)
     if law == "discrete-laplace":
@@ -759,8 +761,7 @@ def test_whatever_the_shares_all_noise_is_positive_and_paid_for(
     assert plan.level_delta + sum(getattr(part, "delta", 0.0) for part in parts) <= delta
     # What is charged covers all of it, part by part.
     allowance = Allowance()
-    for charge in plan.charges:
-        allowance.add(charge)
+    allowance.add(plan.price)
     for name, (noise, histograms) in drawn.items():
         if noise is not None:
             allowance.use(count_event(noise, histograms=histograms, units_changed=steps))

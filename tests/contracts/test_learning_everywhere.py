@@ -213,8 +213,8 @@ class Watched:
 
 @pytest.mark.parametrize("engine", ["local", "dask"])
 @pytest.mark.parametrize("way", FEW)
-def test_two_charges_whatever_reads(way: str, engine: str, tmp_path: Path) -> None:
-    """What could stop it in two passes, the first of them charged; then closer looks, and matrices."""
+def test_one_charge_whatever_reads(way: str, engine: str, tmp_path: Path) -> None:
+    """Charged before anything is drawn of the first pass; then counts, closer looks, and matrices."""
     ledger = Ledger.create(
         tmp_path / "a.ledger", name="a", epsilon=9.0, delta=1e-5, unit="id", delta_reserved=2e-6
     )
@@ -224,8 +224,8 @@ def test_two_charges_whatever_reads(way: str, engine: str, tmp_path: Path) -> No
     watched = Watched(inner, lambda: len(Ledger.open(ledger.path).history()))
     found = released(data, way, engine=watched, ledger=ledger, entropy=None)
     looks = sum(isinstance(each, MeasuredZoom) for each in found[0].measured)
-    assert watched.seen == [0, 1, 1, *[2] * (1 + looks)]
-    assert len(ledger.history()) == 2
-    assert all([each.entry for each in release.receipts] == [1, 2] for release in found)
+    assert watched.seen == [0, *[1] * (3 + looks)]
+    assert len(ledger.history()) == 1
+    assert all([each.entry for each in release.receipts] == [1] for release in found)
     assert ledger.verify(found).unclaimed == ()
     assert set(tmp_path.iterdir()) == there

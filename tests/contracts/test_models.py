@@ -439,8 +439,7 @@ class TestProgram:
         found = dg.publish(
             table(), schema(), epsilon=1, delta=1e-6, ledger=ledger, models=EVERY, adaptive=adaptive
         )
-        assert ledger.entries == len(found.receipts)
-        assert len(found.receipts) == (2 if adaptive else 1)  # what could stop the release, and the rest
+        assert len(ledger.history()) == len(found.receipts) == 1
         paid = sum(Fraction(receipt.event.mu) ** 2 for receipt in found.receipts)
         assert float(paid) == pytest.approx((found.guarantee.mu or 0.0) ** 2, rel=1e-9)
 

@@ -3,8 +3,9 @@
     python killed_publications.py FOLDER RUNS
 
 Every run is two forks of one process: the first is killed by SIGKILL at a chosen call or return inside
-`dpgram.publishing`, the ledger or the operating system's functions they call; the second makes the same call
-and must finish. What the first had on disk is noted in between.
+`dpgram.publishing`, the ledger or the operating system's functions they call; the second makes the same call.
+What the first had on disk is noted in between. With RUNS = 0 the first is killed before every write, flush,
+truncation and removal, every statement that changes the ledger, and every draw of noise.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import sys
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -21,7 +24,9 @@ import numpy as np
 import pyarrow as pa
 
 import dpgram as dg
+from dpgram.core.noise import SystemEntropy
 from dpgram.engines import LocalEngine
+from dpgram.errors import DpgramError
 from dpgram.privacy.ledger import Ledger
 from dpgram.publishing import publish  # everything is loaded before the first fork
 
@@ -64,6 +69,40 @@ class Killer:
                 os.kill(os.getpid(), signal.SIGKILL)
 
 
+class BeforeEffects:
+    """Counts whatever changes a file and whatever draws, and kills the process before a chosen one."""
+
+    def __init__(self, at: int) -> None:
+        self.at, self.count = at, 0
+
+    def __call__(self) -> None:
+        self.count += 1
+        if self.count == self.at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def watching(self, honest: Any) -> Any:
+        def watched(*args: Any, **options: Any) -> Any:
+            self()
+            return honest(*args, **options)
+
+        return watched
+
+    def start(self) -> None:
+        before = self
+
+        class Connection(sqlite3.Connection):
+            def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
+                if sql.startswith(("INSERT", "UPDATE", "BEGIN IMMEDIATE", "COMMIT")):
+                    before()
+                return super().execute(sql, *values)
+
+        sqlite3.connect = partial(sqlite3.connect, factory=Connection)  # type: ignore[assignment]
+        for name in ("write", "fsync", "ftruncate", "unlink"):
+            setattr(os, name, self.watching(getattr(os, name)))
+        for name in ("discrete_gaussian", "discrete_laplace"):
+            setattr(SystemEntropy, name, self.watching(getattr(SystemEntropy, name)))
+
+
 def forked(work: Any) -> tuple[int, str]:
     """The exit status of a fork, negative for a signal, and what it wrote."""
     reader, writer = os.pipe()
@@ -84,11 +123,19 @@ def forked(work: Any) -> tuple[int, str]:
 
 
 def finished(ledger: Path) -> dict[str, Any]:
-    release = release_of(ledger)
+    try:
+        release = release_of(ledger)
+    except DpgramError as problem:
+        return {"refused": str(problem)}
     return json.loads(release.to_json())
 
 
-def counted(ledger: Path) -> int:
+def counted(ledger: Path, effects: bool) -> int:
+    if effects:
+        before = BeforeEffects(-1)
+        before.start()
+        release_of(ledger)
+        return before.count
     killer = Killer(-1)
     sys.setprofile(killer)
     try:
@@ -98,8 +145,11 @@ def counted(ledger: Path) -> int:
     return killer.count
 
 
-def killed(ledger: Path, at: int) -> None:
-    sys.setprofile(Killer(at))
+def killed(ledger: Path, at: int, effects: bool) -> None:
+    if effects:
+        BeforeEffects(at).start()
+    else:
+        sys.setprofile(Killer(at))
     release_of(ledger)
     os.kill(os.getpid(), signal.SIGKILL)  # its noise made fewer events than were counted: then at its end
 
@@ -121,17 +171,18 @@ def main(folder: Path, runs: int) -> None:
     first = folder / "count"
     first.mkdir()
     Ledger.create(first / "some.ledger", name="some", epsilon=2.0, delta=1e-4, delta_reserved=1e-5)
-    _, text = forked(lambda: counted(first / "some.ledger"))
+    effects = runs == 0
+    _, text = forked(lambda: counted(first / "some.ledger", effects))
     events = int(text)
     # Some of them depend on the noise, such as how often nodes of a histogram are put together.
-    points = np.unique(np.linspace(1, events, runs).astype(int)).tolist()
+    points = np.unique(np.linspace(1, events, runs or events).astype(int)).tolist()
     for point in points:
         place = folder / str(point)
         place.mkdir()
         path = place / "some.ledger"
         Ledger.create(path, name="some", epsilon=2.0, delta=1e-4, delta_reserved=1e-5)
-        status, _ = forked(lambda path=path, point=point: killed(path, point))
-        between = {"entries": len(Ledger.open(path).history()), "kept": kept(place)}
+        status, _ = forked(lambda path=path, point=point: killed(path, point, effects))
+        between = {"closed": [entry.closed for entry in Ledger.open(path).history()], "kept": kept(place)}
         ended, text = forked(lambda path=path: finished(path))
         print(
             json.dumps(
@@ -143,6 +194,7 @@ def main(folder: Path, runs: int) -> None:
                     "finished": ended,
                     "release": json.loads(text) if text else None,
                     "entries": [entry.receipt_id for entry in Ledger.open(path).history()],
+                    "closed": [entry.closed for entry in Ledger.open(path).history()],
                     "left": sorted(one.name for one in place.iterdir()),
                 }
             ),

@@ -40,7 +40,7 @@ def test_a_disk_that_fills_up() -> None:
 @refusing
 @pytest.mark.parametrize(("flow", "every"), [("publish and save", 2), ("publish with learnt bounds", 12)])
 def test_a_full_disk_is_told_in_one_line(flow: str, every: int) -> None:
-    """Also where only what is kept for a repeated call cannot be written, and between two charges."""
+    """Also where only what is kept for a repeated call cannot be written, and after the charge."""
     (tally,) = judged(flow, every, "full")
     assert tally["refused"]
 

@@ -217,7 +217,7 @@ class TestRun:
         entries = dg.Ledger.open(folder / "people.ledger").history()
         assert [entry.note for entry in entries] == [
             "spring; reason: the policy of the house; approved by: the data protection officer"
-        ] * 2
+        ]
 
     def test_review_comes_first_and_may_decline(self, folder: Path) -> None:
         seen: list[Any] = []
@@ -252,7 +252,7 @@ class TestRun:
         job.run(progress=False)
         (folder / "report.html").unlink()
         assert [path.name for path in job.run(progress=False).written] == ["report.html"]
-        assert charges(folder) == 2
+        assert charges(folder) == 1
 
     def test_a_signature_before_and_after(self, folder: Path) -> None:
         key = SigningKey.create(folder / "curator.key")
@@ -260,7 +260,7 @@ class TestRun:
         job_of(folder).run(progress=False)
         job_of(folder, signing).run(progress=False)
         dg.load(folder / "people.dpgram.json", public_key=key.public)
-        assert charges(folder) == 2
+        assert charges(folder) == 1
 
     @pytest.mark.parametrize(
         ("old", "new", "words"),
@@ -277,7 +277,7 @@ class TestRun:
         with pytest.raises(JobError, match=words):
             job_of(folder, (old, new)).run(progress=False)
         assert (folder / "people.dpgram.json").read_bytes() == before
-        assert charges(folder) == 2
+        assert charges(folder) == 1
 
     @pytest.mark.parametrize("name", ["people.dpgram.json", "people.html"])
     def test_files_of_others_are_left_alone(self, folder: Path, name: str) -> None:
@@ -343,10 +343,10 @@ class TestRun:
             patch.setattr(dg.Release, "save", interrupt)
             with pytest.raises(KeyboardInterrupt):
                 job.run(progress=False)
-        assert charges(folder) == 2
+        assert charges(folder) == 1
         seen: list[bool] = []
         done = job.run(accept=lambda review: not seen.append(review.continued), progress=False)
-        assert (done.state, seen, charges(folder)) == ("published", [True], 2)
+        assert (done.state, seen, charges(folder)) == ("published", [True], 1)
         assert job.run(progress=False).state == "finished"
 
     def test_a_finished_job_is_not_priced_again(self, folder: Path) -> None:
@@ -534,7 +534,7 @@ class TestCommand:
         monkeypatch.setattr("sys.stdin.isatty", lambda: True)
         monkeypatch.setattr("typer.confirm", lambda *_, **__: answer)
         assert command(["run", str(folder / "job.toml")]) == 0
-        assert charges(folder) == 2 * answer
+        assert charges(folder) == answer
         assert ("Nothing was spent" in capsys.readouterr().out) == (not answer)
 
     def test_yes_and_again(self, folder: Path, capsys: Any) -> None:
@@ -545,7 +545,7 @@ class TestCommand:
         assert json.loads(capsys.readouterr().out)["state"] == "finished"
         assert command(call[:-1]) == 0
         assert "finished before, and nothing was spent" in capsys.readouterr().out
-        assert charges(folder) == 2
+        assert charges(folder) == 1
 
     def test_diff(self, folder: Path, capsys: Any) -> None:
         other = TEXT.replace("epsilon = 1", "epsilon = 0.5").replace("high = 1", "high = 2")

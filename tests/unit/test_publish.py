@@ -33,14 +33,14 @@ from dpgram.errors import (
     SourceError,
 )
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms import Auto, CalibratedGaussian, Gaussian, MatrixLaplace, PublicFacts
+from dpgram.mechanisms import Auto, Gaussian, MatrixLaplace, PublicFacts
 from dpgram.mechanisms.choice import choose
 from dpgram.privacy.accountant import GaussianEvent, PureEvent
 from dpgram.privacy.adjacency import AddRemove, ReplaceOne, adjacency
 from dpgram.privacy.curves.base import GaussianCurve
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.ledger import Ledger
-from dpgram.publishing import CuratorReport, terms
+from dpgram.publishing import CuratorReport, publication, terms
 from dpgram.release import Release
 from dpgram.schema import Schema, boolean, categorical, legendre, numeric, product
 
@@ -198,7 +198,7 @@ class TestOrder:
         spied(Ledger, "check", "check")
         spied(LocalEngine, "add_up", "aggregate")
         spied(Ledger, "charge", "charge")
-        spied(CalibratedGaussian, "draw", "draw")
+        spied(publication, "measured", "draw")
         return seen
 
     def test_order(self, steps: list[str], ledger: Ledger) -> None:
@@ -238,7 +238,7 @@ class TestOrder:
         def broken(*_: object) -> None:
             raise RuntimeError("no entropy")
 
-        monkeypatch.setattr(CalibratedGaussian, "draw", broken)
+        monkeypatch.setattr(publication, "measured", broken)
         with pytest.raises(RuntimeError, match="no entropy"):
             publish(table(), SCHEMA, epsilon=1.0, delta=1e-6, ledger=ledger, adaptive=False)
         assert len(ledger.history()) == 1

@@ -549,7 +549,7 @@ def _charged_since(path: Path | None, before: int | None) -> tuple[int, ...] | N
     if path is None or before is None:
         return ()
     try:
-        return tuple(entry.number for entry in Ledger.open(path).history()[before:])
+        return tuple(entry.number for entry in Ledger.open(path).history() if entry.number > before)
     except LedgerError:
         return None
 

@@ -156,7 +156,8 @@ def paid_for(release: Document) -> bool:
     try:
         if not _covered(events, release, release.guarantee if block is None else block.joint):
             return False
-        if block is not None and len(events) == 1 and isinstance(events[0], ComposedEvent):
+        plain = len(events) == 1 and not release.measured
+        if block is not None and plain and isinstance(events[0], ComposedEvent):
             parts = events[0].parts
             own = parts[block.number - 1 : block.number]
             return len(parts) == block.of and _covered(own, release, release.guarantee)

@@ -110,7 +110,7 @@ class Document(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, di
     coordinates: Coordinates | None = None
     """u = T v, of which the matrix was made; none: it is that of the encoded columns v."""
     first_receipt: Receipt | None = None
-    """Where the charge was in two parts: that of the measurements which could have stopped it."""
+    """Only in files of earlier versions, whose charge came in two parts: that of what could stop them."""
     series: SeriesPart | None = None
     """Which periods of a series were added up, where this is a part of one: the guarantee is then that of all
     periods together."""
@@ -167,7 +167,7 @@ class Document(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, di
 
     @property
     def receipts(self) -> tuple[Receipt, ...]:
-        """Every charge that paid for this release, in order."""
+        """The charge that paid for this release; in files of earlier versions there may be two, in order."""
         return tuple(each for each in (self.first_receipt, self.receipt) if each is not None)
 
     @property

@@ -99,8 +99,7 @@ def _with_receipt(program: Program[T]) -> Program[PublishedFit[T]]:
         try:
             stage = program.send(answer)
         except StopIteration as end:
-            receipt = answer.receipts[-1] if answer.receipts else None
-            return PublishedFit(result=end.value, receipt=receipt)
+            return PublishedFit(result=end.value, receipt=answer.receipt)
         answer = yield stage
 
 

@@ -9,7 +9,6 @@ import numpy as np
 from dpgram.estimators.norm_bounded import FitParameters
 from dpgram.estimators.ssp import NoisyMoments, PerturbedMoments, exact_moments
 from dpgram.noise import SymmetricGaussian
-from dpgram.privacy.events import Event
 from dpgram.publishing.publication import Program
 from dpgram.sums.moments import Floats
 
@@ -23,8 +22,8 @@ class AdaSSP(PerturbedMoments):
     proofs/adassp.md
     """
 
-    def _program(self, parameters: FitParameters, price: Event) -> Program[Floats]:
-        moments = yield from exact_moments(parameters, price)
+    def _program(self, parameters: FitParameters) -> Program[Floats]:
+        moments = yield from exact_moments(parameters)
         return damped(moments)
 
 

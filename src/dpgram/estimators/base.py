@@ -1,9 +1,8 @@
 """What every private estimator shares: its inputs, its price, its warnings, and one publication a fit.
 
 That is (`dpgram.publishing`): validate → price → then, once or, in an adaptive fit, several times, add up on
-the lattice → charge → draw. An adaptive fit has at most two charges, which are its price together: the first
-for what is learnt of the columns, the second for the matrix. All parameters are public; none may be looked up
-in the data.
+the lattice → draw, all under one charge that is made before the first draw. All parameters are public; none
+may be looked up in the data.
 """
 
 from __future__ import annotations
@@ -82,7 +81,7 @@ class PrivateEstimator(BaseEstimator, ABC):
     n_features_in_: int = field(init=False)
     guarantee_: StatedGuarantee = field(init=False)
     receipt_: Receipt | None = field(init=False)
-    """The last charge of this fit; None without a ledger. An adaptive fit has two: `release_.receipts`."""
+    """Of the charge of this fit; None without a ledger."""
     entropy_: Literal["system", "seeded"] = field(init=False)
     """"seeded": whoever knows the seed can remove the noise."""
 

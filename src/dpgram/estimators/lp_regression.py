@@ -25,7 +25,6 @@ from dpgram.estimators.norm_bounded import (
 )
 from dpgram.estimators.ssp import in_lattice_units
 from dpgram.noise import AdditiveWishart, MatrixLaplace, SymmetricGaussian
-from dpgram.privacy.events import Event
 from dpgram.publishing.measurements.moments import MeasuredMoments, MomentNoise, Moments, VectorLaw
 from dpgram.publishing.publication import Program
 from dpgram.sums.moments import Floats, Reweighting
@@ -50,19 +49,15 @@ class ReweightedRegression(NormBoundedRegressor, ABC):
         """Of each iteration, from public facts alone."""
 
     @final
-    def _program(self, parameters: FitParameters, price: Event) -> Program[Floats]:
+    def _program(self, parameters: FitParameters) -> Program[Floats]:
         power, floor = _power(self.p), _floor(self.floor, parameters)
         noise = self._noise(parameters)
-        charge: Event | None = price
         weights: Reweighting | None = None
         theta = np.zeros(parameters.width)
         for _ in range(self._count()):
-            answer = yield parameters.stage(
-                Moments(sums=parameters.moment_sums(weights), noise=noise), charge
-            )
+            answer = yield parameters.stage(Moments(sums=parameters.moment_sums(weights), noise=noise))
             theta = _solved(answer.published[0]) * (parameters.y_bound / parameters.x_norm)
             weights = Reweighting(theta=tuple(theta.tolist()), floor=floor, power=power)
-            charge = None  # all iterations were charged before the first draw
         return theta
 
     @final

@@ -71,14 +71,13 @@ class FitParameters:
             reweighting=reweighting,
         )
 
-    def stage(self, measurement: Measurement, charge: Event | None) -> Stage:
+    def stage(self, measurement: Measurement) -> Stage:
         """One pass over the rows, of which one measurement is drawn."""
         schema = Schema(*map(numeric, self._names), numeric(TARGET), constant=False)
         work = Pass(rules=RowRules(schema=schema), statistics=(measurement.statistic,))
         return Stage(
             work=work,
             measurements=(measurement,),
-            charge=charge,
             inspect=delta_warning(work, self.guarantee.delta, self.adjacency),
         )
 
@@ -128,8 +127,8 @@ class NormBoundedRegressor(PrivateRegressor, ABC):
         """Calibrate and price; public facts only."""
 
     @abstractmethod
-    def _program(self, parameters: FitParameters, price: Event) -> Program[Floats]:
-        """θ, by stages that are charged `price` together."""
+    def _program(self, parameters: FitParameters) -> Program[Floats]:
+        """θ, by stages whose prices were charged together."""
 
     @final
     def fit(self, X: Any, y: Any) -> Self:
@@ -142,7 +141,7 @@ class NormBoundedRegressor(PrivateRegressor, ABC):
         calibration = self._calibration(parameters)
         self._count_fit()
         found = published_fit(
-            self._program(parameters, calibration.event),
+            self._program(parameters),
             model=self,
             data=np.column_stack([rows, target]),
             adjacency=parameters.adjacency,

@@ -11,7 +11,6 @@ from dpgram.errors import GuaranteeError
 from dpgram.estimators._parameters import public_bound
 from dpgram.estimators.norm_bounded import Calibration, FitParameters, NormBoundedRegressor
 from dpgram.privacy.curves.rounding import down, up
-from dpgram.privacy.events import Event
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.publishing.measurements.minimiser import (
     GammaGridNoise,
@@ -47,9 +46,9 @@ class OutputPerturbation(NormBoundedRegressor):
         pure = isinstance(measurement.noise, GammaGridNoise)
         return Calibration(event=measurement.event, guarantee=Guarantee(asked.epsilon) if pure else asked)
 
-    def _program(self, parameters: FitParameters, price: Event) -> Program[Floats]:
+    def _program(self, parameters: FitParameters) -> Program[Floats]:
         measurement = self._measurement(parameters)
-        answer = yield parameters.stage(measurement, price)
+        answer = yield parameters.stage(measurement)
         unit = parameters.y_bound / parameters.x_norm / measurement.problem.steps
         steps = [int(cell) for cell in answer.published[0].theta]
         return np.array(steps, dtype=object).astype(np.float64) * unit

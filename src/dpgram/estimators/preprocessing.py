@@ -286,7 +286,6 @@ def _column_moments(measurement: ColumnMoments, delta: float) -> Program[Measure
     answer = yield Stage(
         work=work,
         measurements=(measurement,),
-        charge=measurement.event,
         inspect=delta_warning(work, delta, measurement.adjacency),
     )
     found: MeasuredColumnMoments = answer.published[0]

@@ -55,7 +55,7 @@ class PrivateRidge(RegressionEstimator):
     `conf_int_` are 95% intervals for the un-shrunken population coefficients; None, with the reason in
     `conf_int_refusal_`, where none would hold; `conf_int_cautions_` says what they do not include. `sums_`
     holds the private sums of the joint release, `release_` the release of another mechanism; the one that was
-    not made is None. `receipt_` is the last of the ledger's, if one paid (all: `release_.receipts`);
+    not made is None. `receipt_` is the ledger's, if one paid;
     `entropy_` is "seeded" where whoever knows the seed can remove the noise. The other parameters are those
     of `PrivateLinearRegression`.
     """
@@ -159,7 +159,6 @@ class PrivateRidge(RegressionEstimator):
         answer = yield Stage(
             work=work,
             measurements=(measurement,),
-            charge=law.event,
             inspect=delta_warning(work, float(self.delta), law.adjacency),
         )
         return NoisySums.of(answer.published[0], law, entropy), answer.public_rows

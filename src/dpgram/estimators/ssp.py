@@ -11,7 +11,6 @@ import numpy as np
 from dpgram.errors import GuaranteeError
 from dpgram.estimators.norm_bounded import Calibration, FitParameters, NormBoundedRegressor
 from dpgram.privacy.curves.calibrate import discrete_mu_at_most
-from dpgram.privacy.events import Event
 from dpgram.publishing.measurements.gram import full_matrix
 from dpgram.publishing.measurements.moments import JointGaussian, MeasuredMoments, Moments
 from dpgram.publishing.publication import Program
@@ -41,11 +40,11 @@ def exact_noise(parameters: FitParameters) -> JointGaussian:
     return JointGaussian.calibrated(mu, parameters.adjacency, width=parameters.width)
 
 
-def exact_moments(parameters: FitParameters, price: Event) -> Program[NoisyMoments]:
+def exact_moments(parameters: FitParameters) -> Program[NoisyMoments]:
     """Integer sums of lattice rows with discrete Gaussian noise (proofs/adassp.md)."""
     noise = exact_noise(parameters)
     measurement = Moments(sums=parameters.moment_sums(), noise=noise.noise)
-    answer = yield parameters.stage(measurement, price)
+    answer = yield parameters.stage(measurement)
     second, first = in_lattice_units(answer.published[0])
     return NoisyMoments(
         second=second * parameters.second_unit,
@@ -76,8 +75,8 @@ class SSP(PerturbedMoments):
     One joint Gaussian release of both moments, (ε, δ)-DP to the letter. proofs/adassp.md
     """
 
-    def _program(self, parameters: FitParameters, price: Event) -> Program[Floats]:
-        moments = yield from exact_moments(parameters, price)
+    def _program(self, parameters: FitParameters) -> Program[Floats]:
+        moments = yield from exact_moments(parameters)
         return _solved(moments.second, moments.first)
 
 

@@ -296,8 +296,8 @@ class Job:
         ... )
         >>> job.run().state, job.run().state
         ('published', 'finished')
-        >>> len(ledger.history())  # an adaptive release is charged in two parts
-        2
+        >>> len(ledger.history())
+        1
         """
         require_publish()
         from dpgram.publishing.request import refuse_undecided

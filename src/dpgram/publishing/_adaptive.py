@@ -8,8 +8,8 @@
 
 Every stage uses what the ones before it published, and public facts, nothing else. What all of them
 cost together is fixed before a row is read (`_adaptive_prices`); a share that turns out not to be needed goes
-to the matrix. What could stop the publication (open columns that noise hides, columns that are mostly
-unreadable) is charged first, the rest only if it goes on. Proofs: proofs/adaptive.md.
+to the matrix. What can stop the publication (open columns that noise hides, columns that are mostly
+unreadable) comes first. Proofs: proofs/adaptive.md.
 """
 
 from __future__ import annotations
@@ -89,8 +89,6 @@ class Adapted:
     """Beside each of these."""
     measured: tuple[Measurements, ...]
     """What each release records, in order; the counts of the clip come with the matrix."""
-    charge: Event | None
-    """What is still to be charged."""
 
 
 def adapt(calibration: AdaptiveCalibration, inspect: Callable[[Pass, Sums], None]) -> Program[Adapted]:
@@ -100,8 +98,6 @@ def adapt(calibration: AdaptiveCalibration, inspect: Callable[[Pass, Sums], None
     """
     request = calibration.request
     schema = request.rules.schema
-    first_charge, rest_charge = calibration.charges
-    charge: Event | None = first_charge
     measured: list[Any] = []
     opened = tuple(
         open_measurements(
@@ -114,17 +110,16 @@ def adapt(calibration: AdaptiveCalibration, inspect: Callable[[Pass, Sums], None
         )
     )
     if opened:
-        answer = yield stage(request, schema, opened, charge, inspect)
+        answer = yield stage(request, schema, opened, inspect)
         measured += answer.published
-        charge = None
-        schema = with_levels(schema, measured).with_bounds(coarse_bounds(measured, first_charge))
+        schema = with_levels(schema, measured).with_bounds(coarse_bounds(measured, answer.drawn))
     counted = each_group([_histograms(calibration, schema)] * len(request.rules.groups))
-    answer = yield stage(request, schema, (counted,), charge, inspect)
+    answer = yield stage(request, schema, (counted,), inspect)
     histograms: tuple[MeasuredHistograms, ...] = by_group(counted, answer.published[0])
-    _refuse_lost(calibration, histograms)
+    _refuse_lost(calibration, histograms, answer.drawn)
     # Weighted rows count for less than one each: only histograms tell how many there are in this sense.
     rows = _rows(histograms, None if request.rows_private or request.rules.weight else answer.public_rows)
-    zoomed = Zoomed(looks=((),) * len(histograms), charge=rest_charge)
+    zoomed = Zoomed(looks=((),) * len(histograms))
     parts = _parts(calibration, schema)
     clear = [any(signal(one, mu, rank(block)) >= PLAIN_BELOW for block, _, mu in parts) for one in rows]
     if any(clear):
@@ -136,15 +131,12 @@ def adapt(calibration: AdaptiveCalibration, inspect: Callable[[Pass, Sums], None
             clear,
             share=request.split.histograms / len(histograms[0].columns),
             rest=calibration.matrices_rest,
-            charge=rest_charge,
             inspect=inspect,
         )
     blocks = _blocks(calibration, parts, histograms, zoomed, rows)
-    charge = zoomed.charge
     firsts = tuple(one for block in blocks for one in (block.first, block.reach) if one is not None)
     if firsts:
-        answer = yield stage(request, schema, firsts, charge, inspect)
-        charge = None
+        answer = yield stage(request, schema, firsts, inspect)
         found = iter(answer.published)
         blocks = tuple(block.whitened(found) for block in blocks)
     own = [terms for block in blocks for terms in block.terms()]
@@ -160,7 +152,6 @@ def adapt(calibration: AdaptiveCalibration, inspect: Callable[[Pass, Sums], None
         measured=tuple(
             (*measured, one, *closer, *after) for one, closer, after in zip(shown, again, seen, strict=True)
         ),
-        charge=charge,
     )
 
 
@@ -195,7 +186,9 @@ def _doubt(noise: CountNoise, groups: int, columns: int) -> float:
     return noise.sum_quantile(2 * groups, BY_NOISE / columns)
 
 
-def _refuse_lost(calibration: AdaptiveCalibration, groups: tuple[MeasuredHistograms, ...]) -> None:
+def _refuse_lost(
+    calibration: AdaptiveCalibration, groups: tuple[MeasuredHistograms, ...], paid: Event | None
+) -> None:
     """Stop where noisy counts show beyond doubt that most of a column cannot be read, groups together."""
     limit, law, scale = calibration.request.split.loss_at_most, groups[0].law, groups[0].scale
     rows = max(sum(map(histogram_rows, groups)), 1.0)
@@ -205,7 +198,6 @@ def _refuse_lost(calibration: AdaptiveCalibration, groups: tuple[MeasuredHistogr
         missing, unread = (sum(map(int, kind)) / ROW_NORM_SQUARED for kind in zip(*cells, strict=True))
         lost = missing + unread
         if lost - doubt > limit * rows:
-            paid = calibration.charges[0]
             raise LearningError(
                 f"most values of column {each.column!r} are missing, unreadable or of no declared level",
                 got=f"about {_part(missing, rows)} missing and {_part(unread, rows)} unreadable or of no "

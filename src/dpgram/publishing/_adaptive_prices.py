@@ -85,15 +85,10 @@ class AdaptiveCalibration:
         return self.request.adjacency.units_changed
 
     @property
-    def charges(self) -> tuple[Event, Event]:
-        """What could stop the publication, then the rest."""
-        leak = [ApproximateEvent(epsilon=0.0, delta=self.level_delta)] if self.level_delta else []
-        return composed([self.event(self.first_price), *leak]), self.event(self.rest)
-
-    @property
     def price(self) -> Event:
-        """Both charges together."""
-        return composed(self.charges)
+        """Charged before anything is drawn."""
+        leak = [ApproximateEvent(epsilon=0.0, delta=self.level_delta)] if self.level_delta else []
+        return composed([self.event(self.first_price + self.rest), *leak])
 
     def event(self, price: Fraction) -> Event:
         if self.family == "gaussian":

@@ -26,7 +26,6 @@ from dpgram.canonical_json import sha256_hex
 from dpgram.core.noise import SystemEntropy
 from dpgram.errors import DpgramError, ReleaseError
 from dpgram.files import append_line, durably, is_at, open_own, sync_folder, whole_lines
-from dpgram.privacy.receipt import next_receipt_id
 
 try:
     import fcntl
@@ -266,12 +265,19 @@ class Journal:
                 "it is removed, the same call is a new publication. Nothing was spent",
             )
 
-    def receipt_id(self, charge: int) -> str:
-        """The number of a charge of this publication: the same in every run of it."""
-        found = hashlib.sha256(f"{self._id} charge 0".encode()).hexdigest()[:32]
-        for _ in range(charge):
-            found = next_receipt_id(found)
-        return found
+    def is_over(self, entry: int) -> DpgramError:
+        """Its charge was closed: a copy that was put back, or what a crash has left at the very end."""
+        return DpgramError(
+            f"{self.path.name} is of a publication that is over: entry {entry} of the ledger, which paid for "
+            "it, was closed",
+            remedy="Remove it: the same call is then a new publication, with a charge of its own. Nothing "
+            "was spent",
+        )
+
+    @property
+    def receipt_id(self) -> str:
+        """The number of the charge of this publication: the same in every run of it."""
+        return hashlib.sha256(f"{self._id} charge 0".encode()).hexdigest()[:32]
 
     def finish(self) -> None:
         """The release is safe, or will never be: nothing is to be taken up again."""

@@ -2,8 +2,8 @@
 
 μ² = Σ μᵢ² (or ε = Σ εᵢ) over rows, levels, octaves, bins and the matrix, each a share of the event's
 currency that is fixed before a row is read; learnt levels add a share of δ. Each part sees only what the
-parts before it published. What could stop the publication (rows, levels, octaves) is charged first, the rest
-only if it goes on. proofs/bounds.md
+parts before it published. What can stop the publication (rows, levels, octaves) comes first.
+proofs/bounds.md
 """
 
 from __future__ import annotations
@@ -97,13 +97,8 @@ class LearningCalibration:
     """μ² or ε of everything measured before it."""
     guarantee: Guarantee
     gaussian: GaussianDP | None
-    charges: tuple[Event, ...]
-    """One, or two: what could stop the publication, then the rest."""
-
-    @property
-    def price(self) -> Event:
-        """All charges together."""
-        return composed(self.charges)
+    price: Event
+    """Charged before anything is drawn."""
 
     @property
     def units_changed(self) -> int:
@@ -187,7 +182,7 @@ def calibrate_learning(request: Request, currency: Currency | None) -> LearningC
         price_before=first + later,
         guarantee=Guarantee(guarantee.epsilon, level_delta) if family == "pure" else guarantee,
         gaussian=GaussianDP(root_up(total)) if family == "gaussian" and not level_delta else None,
-        charges=tuple(_charges(family, matrix, first, later, matrix_price, level_delta)),
+        price=_price(family, matrix, first + later, matrix_price, level_delta),
         **noises,
     )
 
@@ -204,30 +199,20 @@ def _family(request: Request, currency: Currency | None) -> tuple[Family, Mechan
     return ("pure" if asked.pure else "approximate"), asked
 
 
-def _charges(
-    family: Family,
-    matrix: _PricedMatrix | None,
-    first: Fraction,
-    later: Fraction,
-    matrix_price: float,
-    level_delta: float,
-) -> Iterator[Event]:
-    """What could stop the publication is paid for by itself, the rest only if it goes on.
-
-    Proof: proofs/measurements.md#measurements-two-part.
-    """
-
-    def event(cost: Fraction) -> Event:
-        gaussian = family == "gaussian"
-        return GaussianEvent(mu=root_up(cost)) if gaussian else PureEvent(epsilon=float_up(cost))
-
-    if first:
-        leak = [ApproximateEvent(epsilon=0.0, delta=level_delta)] if level_delta else []
-        yield composed([event(first), *leak])
-    if matrix is None:
-        yield event(later + Fraction(matrix_price))
-    else:
-        yield composed([event(later), matrix.event] if later else [matrix.event])
+def _price(
+    family: Family, matrix: _PricedMatrix | None, counts: Fraction, matrix_price: float, level_delta: float
+) -> Event:
+    """Of everything together: counts that add up with the matrix are one event with it."""
+    cost = counts + Fraction(matrix_price) if matrix is None else counts
+    gaussian = family == "gaussian"
+    parts: list[Event] = []
+    if cost:
+        parts.append(GaussianEvent(mu=root_up(cost)) if gaussian else PureEvent(epsilon=float_up(cost)))
+    if level_delta:
+        parts.append(ApproximateEvent(epsilon=0.0, delta=level_delta))
+    if matrix is not None:
+        parts.append(matrix.event)
+    return composed(parts)
 
 
 @final
@@ -302,8 +287,6 @@ class LearntFacts:
     """The row radius of each block."""
     measured: tuple[Measurements, ...]
     """What each block's release records, in order."""
-    charge: Event | None
-    """What is still to be charged before the matrix is drawn."""
 
 
 def learn(calibration: LearningCalibration, inspect: Callable[[Pass, Sums], None]) -> Program[LearntFacts]:
@@ -312,21 +295,21 @@ def learn(calibration: LearningCalibration, inspect: Callable[[Pass, Sums], None
     Proof: proofs/bounds.md#bounds-order.
     """
     request, rules = calibration.request, calibration.request.rules
-    charges = list(calibration.charges)
     measured: list[Any] = []
+    drawn: Event | None = None
     public_rows: int | None = None
     rows = 0.0
     first = tuple(_first_measurements(calibration))
     if first:
-        # The last charge is for the rest: with two, the first covers what could stop here.
-        answer = yield stage(request, rules.schema, first, charges.pop(0), inspect)
+        answer = yield stage(request, rules.schema, first, inspect)
         measured += answer.published
+        drawn = answer.drawn
         public_rows = answer.public_rows
         rows = _rows(measured, public_rows)
-        refuse_few_rows(request, calibration.octaves, rows, paid=calibration.charges[0])
+        refuse_few_rows(request, calibration.octaves, rows, paid=drawn)
     schema = with_levels(rules.schema, measured)
     if calibration.bins is not None:
-        bounds = coarse_bounds(measured, calibration.charges[0])
+        bounds = coarse_bounds(measured, drawn)
         bins = Bins(
             noise=calibration.bins,
             share=calibration.shares.bins,
@@ -335,7 +318,7 @@ def learn(calibration: LearningCalibration, inspect: Callable[[Pass, Sums], None
             bounds=tuple(bounds.values()),
             rows=max(rows, 1.0),
         )
-        answer = yield stage(request, schema, (bins,), charges.pop(0), inspect)
+        answer = yield stage(request, schema, (bins,), inspect)
         measured += answer.published
         schema = _with_bounds(calibration, schema, measured, max(rows, 1.0))
     blocks = request.blocks
@@ -343,7 +326,6 @@ def learn(calibration: LearningCalibration, inspect: Callable[[Pass, Sums], None
         schema=schema,
         clips=(request.radius,) * blocks,
         measured=(tuple(measured),) * blocks,
-        charge=charges.pop(0) if charges else None,
     )
 
 
@@ -375,7 +357,7 @@ def _with_bounds(
     calibration: LearningCalibration, schema: Schema, measured: list[Any], rows: float
 ) -> Schema:
     """Location ± reach·scale of each column, from the bins counted last."""
-    coarse = coarse_bounds(measured, calibration.charges[0])
+    coarse = coarse_bounds(measured, None)
     (bins,) = (each for each in measured if isinstance(each, MeasuredBins))
     reach = reach_for(calibration.norm_of(schema.width), rows)
     found = {}

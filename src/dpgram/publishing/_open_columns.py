@@ -79,16 +79,13 @@ def stage(
     request: Request,
     schema: Schema,
     measurements: tuple[Measurement, ...],
-    charge: Event | None,
     inspect: Callable[[Pass, Sums], None],
 ) -> Stage:
     """One pass for these measurements, with the schema as far as it is known."""
     work = Pass(
         rules=replace(request.rules, schema=schema), statistics=tuple(one.statistic for one in measurements)
     )
-    return Stage(
-        work=work, measurements=measurements, charge=charge, inspect=lambda sums: inspect(work, sums)
-    )
+    return Stage(work=work, measurements=measurements, inspect=lambda sums: inspect(work, sums))
 
 
 def with_levels(schema: Schema, measured: Sequence[Any]) -> Schema:
@@ -97,7 +94,7 @@ def with_levels(schema: Schema, measured: Sequence[Any]) -> Schema:
     return schema.with_levels({each.column: each.levels for each in found[0]}) if found else schema
 
 
-def coarse_bounds(measured: Sequence[Any], paid: Event) -> dict[str, tuple[float, float]]:
+def coarse_bounds(measured: Sequence[Any], paid: Event | None) -> dict[str, tuple[float, float]]:
     """The bounds that the octaves stand for, if any were counted; stops where noise hides a column."""
     bounds = {}
     for octaves in (each for each in measured if isinstance(each, MeasuredOctaves)):

@@ -27,7 +27,6 @@ from dpgram.sums.histograms import HistogramColumn
 
 if TYPE_CHECKING:
     from dpgram.engines.passes import Sums
-    from dpgram.privacy.accountant import Event
     from dpgram.publishing.request import Request
     from dpgram.schema import Schema
 
@@ -46,8 +45,6 @@ class Zoomed:
     """Of each group, in order."""
     price: Fraction = Fraction(0)
     """μ² or ε of all of them."""
-    charge: Event | None
-    """What is still to be charged."""
 
 
 def zoom(
@@ -59,7 +56,6 @@ def zoom(
     *,
     share: float,
     rest: Fraction,
-    charge: Event,
     inspect: Callable[[Pass, Sums], None],
 ) -> Program[Zoomed]:
     """Look after look, each at the columns that the one before shows to be too coarse, in any clear group.
@@ -77,7 +73,6 @@ def zoom(
     latest = whole.copy()
     looks: list[tuple[MeasuredZoom, ...]] = [() for _ in histograms]
     price = Fraction(0)
-    unpaid: Event | None = charge
     for _ in range(ZOOMS):
         ends = [
             {name: window(look, own[name], noise, known) if told else None for name, look in one.items()}
@@ -100,12 +95,12 @@ def zoom(
             for one, own in zip(ends, latest, strict=True)
         ]
         counted = each_group(members)
-        answer = yield stage(request, schema, (counted,), unpaid, inspect)
-        unpaid, price = None, price + cost
+        answer = yield stage(request, schema, (counted,), inspect)
+        price += cost
         for number, found in enumerate(by_group(counted, answer.published[0])):
             looks[number] += (found,)
             latest[number] = _numbers(found.columns, names)
-    return Zoomed(looks=tuple(looks), price=price, charge=unpaid)
+    return Zoomed(looks=tuple(looks), price=price)
 
 
 def roughly_bounded(schema: Schema) -> tuple[str, ...]:

@@ -1,15 +1,16 @@
 """The order that is the guarantee, written once: read → charge → draw → publish, stage after stage.
 
-A *program* is a generator of stages. Each says what is added up in one pass, which measurements are drawn of
-it, and what is charged before that; what it gets back is published, and the next stage may depend on it and
-on public facts alone. Nothing else in dpgram charges a ledger or draws noise (tests/unit/test_one_path.py).
+A *program* is a generator of stages. Each says what is added up in one pass and which measurements are drawn
+of it; what it gets back is published, and the next stage may depend on it and on public facts alone. Nothing
+else in dpgram charges a ledger or draws noise (tests/unit/test_one_path.py).
 
     read the table             an error, a report that fails, a limit: nothing was spent
-    charge, durably            refused: nothing was spent
+    charge the whole price     refused: nothing was spent
     draw, keep on disk         a crash from here on: the same call goes on from what was kept
-    go on to the next stage    may read the table again, may be charged a second part
+    go on to the next stage    may read the table again
+    give back, close           what was not drawn; only once the release is safe, or noisy results stopped it
 
-Everything a person can get wrong is found before the first charge. No decision looks at the exact sums: what
+Everything a person can get wrong is found before the charge. No decision looks at the exact sums: what
 goes on and what is said in a release follows from public facts and published results.
 """
 
@@ -18,7 +19,7 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, final
@@ -35,6 +36,7 @@ from dpgram.errors import (
 from dpgram.privacy.accountant import describe
 from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.events import ApproximateEvent, Event, GaussianEvent, Part, PureEvent, composed, parts_of
+from dpgram.privacy.exact_sums import float_up, root_up
 from dpgram.privacy.sampling.bars import late_bar, on_terminal
 from dpgram.privacy.sampling.directions import WATCHED
 from dpgram.publishing._journal import Journal, Kept, open_journal, read_back
@@ -67,10 +69,8 @@ class Stage:
     work: Pass
     measurements: tuple[Measurement, ...]
     """One for each statistic of the pass, in order."""
-    charge: Event | None = None
-    """What is charged before this stage draws; None: an earlier charge covers it."""
     inspect: Callable[[Sums], None] | None = None
-    """For the curator's eyes, after reading and before the first charge: whatever it raises costs nothing."""
+    """For the curator's eyes, after reading and before the charge: whatever it raises costs nothing."""
     carry: Callable[[tuple[Sums, ...]], tuple[Any, ...]] | None = None
     """What is drawn of, made of the sums and of what the curator has kept; one for each measurement.
 
@@ -86,8 +86,10 @@ class Answer:
 
     published: tuple[Any, ...]
     """What each measurement gave."""
-    receipts: tuple[Receipt, ...] = ()
-    """Of all charges so far."""
+    receipt: Receipt | None = None
+    """Of the charge; None without a ledger."""
+    drawn: Event | None = None
+    """What all that was drawn so far costs together."""
     public_rows: int | None = None
     """Rows, or units, of the first pass: under replace-one that number is public."""
 
@@ -149,23 +151,44 @@ def paid_before(account: Account, price: Event) -> Iterator[tuple[Receipt, Path]
     Proof: proofs/series.md#series-once.
     """
     with open_journal(account.path, account.key) as journal:
-        paid = _paid(account, journal, 0)
+        paid = _paid(account, journal)
         if paid is None:
             journal.refuse_unpaid()
             try:
                 with journal.dropped_on_error():
                     account.check(price)
-                paid = _charged(account, price, journal.receipt_id(0))
+                paid = _charged(account, price, journal.receipt_id)
             except BudgetExceeded:
                 journal.finish()
                 raise
         yield paid, journal.path
-        journal.finish()
+        _close(account, journal, paid, price)
 
 
-def _paid(account: Account, journal: Journal, charge: int) -> Receipt | None:
+def _paid(account: Account, journal: Journal) -> Receipt | None:
     """What an interrupted run has paid. One may have left its journal without having paid anything."""
-    return account.ledger.receipt(journal.receipt_id(charge)) if journal.resumed else None
+    paid = account.ledger.receipt(journal.receipt_id) if journal.resumed else None
+    if paid is not None and account.ledger.is_closed(paid.receipt_id):
+        raise journal.is_over(paid.entry)
+    return paid
+
+
+def _close(account: Account, journal: Journal, receipt: Receipt, used: Event | None) -> None:
+    """The last draw is durable, and what it gave is safe: give back the rest, close the receipt, forget.
+
+    In this order: a journal that outlives its charge, or is put back later, is refused.
+
+    Proof: proofs/measurements.md#measurements-reserve.
+    """
+    try:
+        account.ledger.give_back(receipt.receipt_id, used=used)
+    except LedgerError as problem:
+        tell_caller(
+            f"entry {receipt.entry} of the ledger could not be closed ({problem.what}): the same call gives "
+            "the same result again and tries once more"
+        )
+        return
+    journal.finish()
 
 
 def _charged(account: Account, event: Event, receipt_id: str) -> Receipt:
@@ -194,10 +217,10 @@ def publication(
 ) -> Iterator[T]:
     """Carry a program out. What was paid for is kept on disk until the block ends without an error.
 
-    `price` is that of all its charges together: refused before a row is read where the ledger has less, or
-    where noise that costs it would not keep what is promised.
+    `price` is that of everything it may draw: refused before a row is read where the ledger has less, or
+    where noise that costs it would not keep what is promised, and charged whole before the first draw.
 
-    Proof: proofs/measurements.md#measurements-order.
+    Proofs: proofs/measurements.md#measurements-order, proofs/measurements.md#measurements-reserve.
     """
     refuse_seeded(entropy, account)
     if promise is not None and not _keeps(price, promise):
@@ -216,7 +239,7 @@ def publication(
             once = isinstance(account, Prepaid)
             journal = stack.enter_context(open_journal(account.path, account.key, once=once))
             begun = journal.resumed
-            if isinstance(account, Account) and _paid(account, journal, 0) is None:
+            if isinstance(account, Account) and _paid(account, journal) is None:
                 begun = False
                 journal.refuse_unpaid()
                 with journal.dropped_on_error():
@@ -226,6 +249,7 @@ def publication(
             engine=engine,
             entropy=entropy,
             adjacency=adjacency,
+            price=price,
             account=account,
             journal=journal,
             progress=progress,
@@ -238,12 +262,11 @@ def publication(
             # nothing to go on with.
             over = isinstance(stopped, LearningError) and stopped.final
             stopped.charged = run.paying or begun
-            if journal is not None and (over or not stopped.charged):
-                journal.finish()
+            if over or not stopped.charged:
+                run.finish()
             raise
         yield result
-        if journal is not None:
-            journal.finish()
+        run.finish()
 
 
 def _keeps(price: Event, promise: Guarantee) -> bool:
@@ -307,13 +330,16 @@ class _Run:
     engine: Engine
     entropy: Entropy
     adjacency: Adjacency
+    price: Event
     account: Account | Prepaid | None
     journal: Journal | None
     progress: Progress
-    receipts: list[Receipt] = field(default_factory=list)
+    receipt: Receipt | None = None
     public_rows: int | None = None
     allowance: Allowance = field(default_factory=lambda: Allowance())  # noqa: PLW0108  (it is defined below)
-    charged: list[Event] = field(default_factory=list)
+    reserved: bool = False
+    """Whether the whole price was charged, where anything is."""
+    drawn: list[Event | Price] = field(default_factory=list)
     paying: bool = False
     """Whether a charge may have been made."""
     recalled: bool = False
@@ -323,7 +349,12 @@ class _Run:
         number, stage = 0, next(program)
         while True:
             published, reading = self._published(number, stage)
-            answer = Answer(published=published, receipts=tuple(self.receipts), public_rows=self.public_rows)
+            answer = Answer(
+                published=published,
+                receipt=self.receipt,
+                drawn=together(self.drawn),
+                public_rows=self.public_rows,
+            )
             try:
                 with reading:
                     stage = program.send(answer)
@@ -331,6 +362,15 @@ class _Run:
                 result: T = end.value
                 return result
             number += 1
+
+    def finish(self) -> None:
+        """Nothing more is drawn: the release is safe, noisy results have stopped it, or nothing was paid."""
+        if self.journal is None:
+            return
+        if self.receipt is not None and isinstance(self.account, Account):
+            _close(self.account, self.journal, self.receipt, together(self.drawn))
+        else:
+            self.journal.finish()
 
     def _published(
         self, number: int, stage: Stage
@@ -347,15 +387,13 @@ class _Run:
         if number == 0 and self.adjacency.name == "replace-one":
             units = stage.work.rules.unit is not None
             self.public_rows = stage.work.units_read(sums) if units else stage.work.rows_read(sums)
-        if stage.inspect is not None and not self.charged:
+        if stage.inspect is not None and not self.reserved:
             stage.inspect(sums)
         exact: tuple[Any, ...] = stage.work.by_statistic(sums)
         if stage.carry is not None:
             # From here on sums may be on disk: only a journal tells what was interrupted from an old copy.
             self.paying = self.paying or isinstance(self.account, Prepaid)
             exact = stage.carry(exact)
-        if stage.charge is not None:
-            self._charge(stage.charge)
         self._use(stage)
         with self._watched():
             published = tuple(
@@ -369,12 +407,6 @@ class _Run:
         if stage.look is not None:
             stage.look(sums)
         return published
-
-    def _use(self, stage: Stage) -> None:
-        """Hold what this stage draws against what was charged. What the core draws, it prices itself."""
-        for measurement in stage.measurements:
-            measure = measurement.measure(stage.work.rules)
-            self.allowance.use(measurement.event if measure is None else measure.price(self.adjacency.name))
 
     @contextlib.contextmanager
     def _watched(self) -> Iterator[None]:
@@ -391,14 +423,11 @@ class _Run:
 
     def _recalled(self, stage: Stage, kept: Kept, journal: Path) -> tuple[Any, ...]:
         """What an interrupted run of the same publication has drawn already."""
-        if stage.charge is not None:
-            self._charge(stage.charge)
         self._use(stage)
         if not self.recalled:
             self.recalled = True
             tell_caller(
-                f"what an interrupted run of this publication has drawn is used as {journal.name} holds it: "
-                "it comes from the table that was read then"
+                f"what an interrupted run has drawn, of the table that it read, comes from {journal.name}"
             )
         self.public_rows = kept.public_rows
         with read_back(journal):
@@ -407,13 +436,13 @@ class _Run:
 
     def _read(self, stage: Stage) -> Sums:
         """The exact sums of one pass. After the charge nothing but the source itself may make it fail."""
-        progress = harmless(self.progress) if self.charged and callable(self.progress) else self.progress
+        progress = harmless(self.progress) if self.reserved and callable(self.progress) else self.progress
         with warnings.catch_warnings(record=True) as cautions:
             warnings.simplefilter("always")
             try:
                 sums = self.engine.add_up(self.data, stage.work, progress=progress)
             except DpgramError as problem:
-                if not self.charged or self.account is None:
+                if not self.reserved or self.account is None:
                     raise
                 raise self._interrupted(problem) from problem
         for caution in cautions:
@@ -427,38 +456,50 @@ class _Run:
             got=problem,
             remedy="Repair the source and publish again with the same options and ledger: that "
             "continues from here and charges nothing twice",
-            spent=composed(self.charged),
-            cost=f"on what was charged so far, {describe(composed(self.charged))}",
+            spent=self.price,
+            cost=f"and its whole price, {describe(self.price)}, stays reserved until it is finished",
             final=False,
         )
 
-    def _charge(self, event: Event) -> None:
-        """Durable when this returns. What an interrupted run has paid is not paid again."""
+    def _use(self, stage: Stage) -> None:
+        """Before a draw: the charge, if it was not made, and whether it covers this.
+
+        What the core draws, it prices itself.
+        """
+        if not self.reserved:
+            self._charge()
+        for measurement in stage.measurements:
+            measure = measurement.measure(stage.work.rules)
+            cost = measurement.event if measure is None else measure.price(self.adjacency.name)
+            self.allowance.use(cost)
+            self.drawn.append(cost)
+
+    def _charge(self) -> None:
+        """The whole price, durable when this returns. What an interrupted run has paid is not paid again."""
         if isinstance(self.account, Prepaid):
             self.paying = True
-            self.receipts += [] if self.account.receipt is None else [self.account.receipt]
+            self.receipt = self.account.receipt
         elif self.account is not None and self.journal is not None:
-            paid = _paid(self.account, self.journal, len(self.receipts))
+            paid = _paid(self.account, self.journal)
             self.paying = True
             if paid is None:
-                paid = self._pay(self.account, event, self.journal.receipt_id(len(self.receipts)))
-            elif not self.receipts:
+                paid = self._pay(self.account, self.journal.receipt_id)
+            else:
                 tell_caller(
                     f"a publication with these options was interrupted after entry {paid.entry} of the "
                     "ledger was charged: this call continues it, and charges nothing for what was drawn"
+                    + (f", which it takes from {self.journal.path.name}" if self.journal.kept(0) else "")
                 )
-            self.receipts.append(paid)
-        self.allowance.add(event)
-        self.charged.append(event)
+                self.recalled = True
+            self.receipt = paid
+        self.allowance.add(self.price)
+        self.reserved = True
 
-    def _pay(self, account: Account, event: Event, receipt_id: str) -> Receipt:
+    def _pay(self, account: Account, receipt_id: str) -> Receipt:
         try:
-            return _charged(account, event, receipt_id)
-        except LedgerError as refused:
-            if isinstance(refused, BudgetExceeded):
-                self.paying = bool(self.receipts)
-            if self.receipts:
-                refused.say_nothing_more_was_spent()
+            return _charged(account, self.price, receipt_id)
+        except BudgetExceeded:
+            self.paying = False
             raise
 
 
@@ -507,6 +548,36 @@ class Allowance:
                     self._deltas += sign * Fraction(delta)
                 case _:
                     self._others[part] += sign
+
+
+def together(drawn: Iterable[Event | Price]) -> Event | None:
+    """What was drawn as one event: sums of μ², ε and δ, and beside them what cannot be added.
+
+    Proof: proofs/measurements.md#measurements-reserve.
+    """
+    spent, others = Price(), list[Event]()
+    for each in drawn:
+        if isinstance(each, Price):
+            spent += each
+            continue
+        for part in parts_of(each):
+            match part:
+                case GaussianEvent(mu=mu):
+                    spent += Price(mu_squared=Fraction(mu) ** 2)
+                case PureEvent(epsilon=epsilon):
+                    spent += Price(epsilon=Fraction(epsilon))
+                case ApproximateEvent(epsilon=0.0, delta=delta):
+                    spent += Price(delta=Fraction(delta))
+                case _:
+                    others.append(part)
+    parts: list[Event] = []
+    if spent.mu_squared:
+        parts.append(GaussianEvent(mu=root_up(spent.mu_squared)))
+    if spent.epsilon:
+        parts.append(PureEvent(epsilon=float_up(spent.epsilon)))
+    if spent.delta:
+        parts.append(ApproximateEvent(epsilon=0.0, delta=float_up(spent.delta)))
+    return composed([*parts, *others]) if parts or others else None
 
 
 def warn_of_delta(delta: float, work: Pass, sums: Sums) -> None:

@@ -344,7 +344,6 @@ class _Order:
         answer = yield Stage(
             work=work,
             measurements=tuple(one.measurement for one in terms),
-            charge=price,
             inspect=inspect,
         )
         parts = self._parts(terms)
@@ -384,7 +383,6 @@ class _Order:
         stage = Stage(
             work=matrix_pass(terms, rules),
             measurements=tuple(one.measurement for one in terms),
-            charge=learnt.charge,
             look=seen.append,
         )
         answer = yield stage
@@ -426,7 +424,6 @@ class _Order:
         answer = yield Stage(
             work=Pass(rules=rules, statistics=tuple(one.statistic for one in (*matrices, *clips))),
             measurements=(*matrices, *clips),
-            charge=adapted.charge,
             look=seen.append,
         )
         found = [by_group(one, each) for one, each in zip(matrices, answer.published, strict=False)]
@@ -471,7 +468,7 @@ class _Order:
         measured: Iterable[Measurements],
         answer: Answer,
     ) -> tuple[Release, ...]:
-        rules, receipts = self.request.rules, answer.receipts
+        rules = self.request.rules
         releases = []
         for (one, level), found, beside in zip(parts, matrices, measured, strict=True):
             releases.append(
@@ -488,8 +485,7 @@ class _Order:
                     guarantee=one.stated(),
                     entropy=self.entropy,
                     published=found.matrix,
-                    receipt=receipts[-1] if receipts else None,
-                    first_receipt=receipts[0] if len(receipts) > 1 else None,
+                    receipt=answer.receipt,
                     unit_rule=rules.unit_rule,
                     group=_group(rules.by, level),
                     block=one.block,

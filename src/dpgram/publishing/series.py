@@ -323,18 +323,17 @@ class PeriodWork:
         """
         terms, counted = self.terms, self.terms.histograms()
         opening = self.opening
-        charge: Event | None = terms.price
         if opening is not None:
             encoder = replace(terms.plain_encoder(), clip=opening.radius, coordinates=opening.coordinates)
             stream = StreamedGram(encoder=encoder, sigma=opening.sigma, sensitivity_squared=terms.moved)
-            return (yield from self._measured(stream, opening, counted, None, charge))
+            return (yield from self._measured(stream, opening, counted, None))
         found: MeasuredHistograms | None = None
         measured: tuple[MeasuredMatrix | MeasuredReach, ...] = ()
         encoder, before = terms.plain_encoder(), Fraction(0)
         if counted is not None:
-            answer = yield self._early((counted,), charge)
+            answer = yield self._early((counted,), first=True)
             (found,) = answer.published
-            before, charge = _price(counted), None
+            before = _price(counted)
             encoder, measured, paid = yield from self._coordinates(found)
             before += paid
         clip = terms.clip(encoder)
@@ -342,7 +341,7 @@ class PeriodWork:
         opening = Opening(
             radius=encoder.radius, coordinates=encoder.coordinates, sigma=stream.sigma, measured=measured
         )
-        return (yield from self._measured(stream, opening, None, found, charge))
+        return (yield from self._measured(stream, opening, None, found))
 
     def _coordinates(
         self, histograms: MeasuredHistograms
@@ -362,7 +361,7 @@ class PeriodWork:
         taken: list[Measurement] = [one for one in (first, reach) if first is not None and one is not None]
         if not taken:
             return encoder, (), Fraction(0)
-        answer = yield self._early(tuple(taken), None)
+        answer = yield self._early(tuple(taken), first=False)
         rough, *counts = answer.published
         reach_seen = counts[0] if counts else None
         longest = last_radius(rough, reach_seen, rows=rows, mu=terms.middle, width=width)
@@ -375,7 +374,6 @@ class PeriodWork:
         opening: Opening,
         counted: Histograms | None,
         found: MeasuredHistograms | None,
-        charge: Event | None,
     ) -> Program[DrawnPeriod]:
         """The line of the stream, the counts beside it, and who took part."""
         clip = self.terms.clip(stream.encoder)
@@ -390,7 +388,6 @@ class PeriodWork:
         answer = yield Stage(
             work=self._pass((stream, *beside)),
             measurements=(stream, *beside),
-            charge=charge,
             carry=carry,
         )
         cells, *counts = answer.published
@@ -399,15 +396,15 @@ class PeriodWork:
             cells=cells, opening=opening, clip=taken, histograms=counts[0] if counts else found
         )
 
-    def _early(self, measurements: tuple[Measurement, ...], charge: Event | None) -> Stage:
-        """A stage of the first period before its line of the stream; the first of all has the charge."""
+    def _early(self, measurements: tuple[Measurement, ...], *, first: bool) -> Stage:
+        """A stage of the first period before its line of the stream; before the first nothing was drawn."""
 
         def carry(sums: tuple[Sums, ...]) -> tuple[Any, ...]:
             last = sums[-1][0]
-            self.begin(last if isinstance(last, ExactParticipants) else None, charge is not None)
+            self.begin(last if isinstance(last, ExactParticipants) else None, first)
             return sums[: len(measurements)]
 
-        return Stage(work=self._pass(measurements), measurements=measurements, charge=charge, carry=carry)
+        return Stage(work=self._pass(measurements), measurements=measurements, carry=carry)
 
     def _pass(self, measurements: tuple[Measurement, ...]) -> Pass:
         """What the measurements need, and who took part."""

@@ -625,8 +625,8 @@ class TestTerms:
         def change(each: Any) -> Any:
             if not isinstance(each, Period) or each.opening is None:
                 return each
-            less = 0.97 * each.opening.sigma
-            return replace(each, opening=replace(each.opening, sigma=less, measured=()))
+            less, kept = 0.995 * each.opening.sigma, each.opening.measured[:1]
+            return replace(each, opening=replace(each.opening, sigma=less, measured=kept))
 
         series.path.write_bytes(edited(Stream.read(series.path), change))
         with pytest.raises(DpgramError, match=r"is not the file that a\.series\.NOT-PRIVATE has seen"):

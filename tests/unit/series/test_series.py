@@ -483,7 +483,7 @@ class TestRepeats:
             tmp_path / "a.series", SCHEMA, epsilon=4.0, delta=1e-5, periods=8, rows=dg.Rows(unit="id")
         )
         with monkeypatch.context() as patch:
-            patch.setattr(FirstGram, "draw", interrupt)
+            patch.setattr(FirstGram, "record", interrupt)
             with pytest.raises(KeyboardInterrupt):
                 series.publish(people(0, 300), "m1", engine=ENGINE, progress=False)
         with pytest.raises(OptionsError, match="'m1' was begun"):

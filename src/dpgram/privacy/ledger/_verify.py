@@ -16,7 +16,7 @@ class PaidRelease(Protocol):
 
     @property
     def receipts(self) -> tuple[Receipt, ...]:
-        """The receipts inside it: of one charge, or of one in two parts."""
+        """The receipts inside it: of one charge, or of two in files of earlier versions."""
 
     @property
     def adjacency(self) -> str:

@@ -372,6 +372,15 @@ class Ledger:
             )
         self._remember(book.tip.after(link))
 
+    def is_closed(self, receipt_id: str) -> bool:
+        """Whether the publication that was charged under this number is over.
+
+        >>> release = dg.publish(table, schema, epsilon=1, delta=1e-6, ledger=ledger)
+        >>> ledger.is_closed(release.receipt.receipt_id)
+        True
+        """
+        return any(entry.closed for entry in self.history() if entry.receipt_id == receipt_id)
+
     def receipt(self, receipt_id: str) -> Receipt | None:
         """The receipt of the charge with this number; None where there is none.
 
@@ -399,7 +408,7 @@ class Ledger:
 
         >>> release = dg.publish(table, schema, epsilon=1, delta=1e-6, ledger=ledger)
         >>> ledger.verify([release])
-        Verification(releases=1, entries=2, unclaimed=())
+        Verification(releases=1, entries=1, unclaimed=())
         """
         return verification(self._terms, self._read()[0], releases)
 
