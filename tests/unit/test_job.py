@@ -516,6 +516,7 @@ class TestCommand:
         (release,) = job.run(progress=False).releases
         assert release.policy.stop_if_check_fails
         assert "would have stopped the publication" in release._repr_html_()
+        assert "An exact check came first" in release.evaluation(folder / "nist.html").read_text()
         assert job.run(progress=False).state == "finished"
         with pytest.raises(JobError, match="stop_if_check_fails is True there, False here"):
             job_of(folder).run(progress=False)

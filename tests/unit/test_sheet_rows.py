@@ -111,6 +111,21 @@ def test_a_check_says_what_the_schema_does_not(tmp_path: Path) -> None:
     assert "at the top of the schema" not in " ".join(told.split())
 
 
+def test_a_publication_says_so_on_the_curators_screen(tmp_path: Path) -> None:
+    path = book(tmp_path / "t.xlsx", [NAMES, *PEOPLE, ["Summe", 1, 1, "ja", 9.0]])
+    with pytest.warns(dg.DpgramWarning, match="write footer = 1 at the top of the schema"):
+        dg.publish(path, described(), epsilon=1, delta=1e-6, ledger=None, adaptive=False)
+
+
+def test_names_that_are_not_found_below_a_title(tmp_path: Path) -> None:
+    with pytest.raises(DpgramError, match="has no column") as caught:
+        dg.check(messy(tmp_path), described(), progress=False)
+    assert "write skip = 2, header = 2, footer = 3" in str(caught.value)
+    with pytest.raises(DpgramError, match="has no column 'Raucher'") as caught:
+        dg.check(book(tmp_path / "p.xlsx", [["Kosten", "Ort"], [1, "Bern"]]), described(), progress=False)
+    assert "at the top of the schema" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     "rows", [{"skip": -1}, {"header": 0}, {"footer": 1.5}, {"skip": True}, {"header": 11}]
 )

@@ -309,6 +309,8 @@ def _preprocessing(subject: _Subject) -> Item:
         if learnt
         else "Nothing was learnt outside the noise. "
     )
+    if release.policy.stop_if_check_fails:
+        told += "An exact check came first: had much of the table been unusable, nothing would be published. "
     return Item(
         area=ALGORITHM,
         question="Did cleaning, bounds or tuning look at the table outside the guarantee?",

@@ -5,6 +5,7 @@ The counts are exact: they are shown on the curator's screen, decide nothing, an
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
@@ -17,6 +18,7 @@ from dpgram.publishing.causes import Cause, causes
 from dpgram.publishing.column_checks import ColumnCheck, check_columns
 from dpgram.rows.rules import RowRules
 from dpgram.schema import SourceColumn
+from dpgram.sources.workbooks import odd_rows
 
 if TYPE_CHECKING:
     from dpgram.engines.base import Engine
@@ -218,9 +220,15 @@ class WatchedEngine:
         sums = self.engine.add_up(data, work, progress=progress)
         if not self.told:
             self.told = True
-            for warning in self._warnings(data, work, sums):
+            for warning in (*self._odd_rows(data), *self._warnings(data, work, sums)):
                 self.tell(warning)
         return sums
+
+    def _odd_rows(self, data: object) -> Iterator[str]:
+        with contextlib.suppress(Exception):  # as below
+            said = odd_rows(data, self.rules.schema.layout)
+            if said is not None:
+                yield said
 
     def _warnings(self, data: object, work: Pass, sums: Sums) -> Iterator[str]:
         read = work.rows_read(sums)

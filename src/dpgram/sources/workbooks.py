@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import pyarrow as pa
 
@@ -40,7 +40,7 @@ _TOTAL: Final = re.compile(
 def workbook_source(paths: Sequence[Path], request: Request, label: str) -> Source:
     """One sheet of each workbook: the declared one, or the only one. Its header has the names."""
     for path in paths:
-        request.check(_names(path, request.layout), f"the sheet of {path.name!r}")
+        _check(_names(path, request.layout), path, request)
 
     def start() -> Iterator[pa.RecordBatch]:
         for path in paths:
@@ -49,6 +49,19 @@ def workbook_source(paths: Sequence[Path], request: Request, label: str) -> Sour
     return StreamSource(
         request=request, label=label, start=start, explain=_explain(paths[0]), failures=FAILURES
     )
+
+
+def _check(names: Sequence[str], path: Path, request: Request) -> None:
+    """The asked columns are there, each once; where they are not, what else the sheet seems to hold."""
+
+    def explain(failure: BaseException) -> SourceError:
+        problem, said = cast("SourceError", failure), odd_rows(path, request.layout)
+        if said is None:
+            return problem
+        remedy = f"{problem.remedy} Mind that {said}"
+        return SourceError(problem.what, got=problem.got, limit=problem.limit, remedy=remedy)
+
+    attempt(lambda: request.check(names, f"the sheet of {path.name!r}"), (SourceError,), explain)
 
 
 def workbook_types(path: Path, layout: FileLayout = AS_USUAL) -> dict[str, str]:

@@ -97,7 +97,8 @@ def view(session: Session) -> dict[str, Any]:
         "kept": {
             key: value
             for key, value in session.section("privacy").items()
-            if key in ("mechanism", "adaptive", "adjacency", "engine", "threads", "note")
+            if key
+            in ("mechanism", "adaptive", "adjacency", "engine", "threads", "note", "stop_if_check_fails")
         },
     }
 
