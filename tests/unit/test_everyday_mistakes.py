@@ -104,6 +104,60 @@ IN_PYTHON = [
     Mistake(
         "a web page", lambda: publish("https://x.org/a.csv"), "https:// is not fetched", "Download the file"
     ),
+    Mistake(
+        "a web page, checked",
+        lambda: dg.check("https://x.org/a.csv", SCHEMA),
+        "https:// is not fetched",
+        "Download the file",
+    ),
+    Mistake(
+        "table and schema in the other order",
+        lambda: publish(SCHEMA, TABLE),
+        "the schema stands where the table belongs",
+        "Write publish(table, schema, …)",
+    ),
+    Mistake(
+        "the same, checked",
+        lambda: dg.check(SCHEMA, TABLE),  # type: ignore[arg-type]
+        "the schema stands where",
+        "publish(table, schema",
+    ),
+    Mistake(
+        "a rule of rows beside them",
+        lambda: publish(unit="id"),
+        "'unit' is a field of Rows",
+        "Write rows=Rows(unit='id')",
+    ),
+    Mistake(
+        "a rule of rows beside them, checked",
+        lambda: dg.check(TABLE, SCHEMA, unit="id"),  # type: ignore[call-arg]
+        "'unit' is a field of Rows",
+        "Write rows=Rows(unit='id')",
+    ),
+    Mistake(
+        "a share beside them",
+        lambda: publish(histograms=0.2),
+        "'histograms' is a field of Adaptive",
+        "Write adaptive=Adaptive(histograms=0.2)",
+    ),
+    Mistake(
+        "levels in one text",
+        lambda: dg.categorical("smoker", "no,yes"),
+        "must be a list; got one text",
+        "Write ['no', 'yes']",
+    ),
+    Mistake(
+        "levels in one text, ordered",
+        lambda: dg.ordinal("smoker", "no; yes"),
+        "must be a list; got one text",
+        "Write ['no', 'yes']",
+    ),
+    Mistake(
+        "one level as a text",
+        lambda: dg.categorical("smoker", "no"),
+        "must be a list; got one text",
+        "Write ['no', …], each level as a text",
+    ),
     Mistake("no data", lambda: publish(None), "the data are None", "the path of one"),
     Mistake("an open file", lambda: publish(io.BytesIO(b"x,y")), "an open file is no table", "Give its path"),
     Mistake(

@@ -146,7 +146,7 @@ def check(
     >>> found.counts["all"].rows_used, ledger.entries
     (20000, 0)
     """
-    check_schema(schema)
+    check_schema(schema, data)
     rows = asked.get("rows", EVERY_ROW)
     check_rows(rows)
     chosen = find_engine(engine, data)

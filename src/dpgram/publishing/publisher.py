@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Literal, Unpack, final
+from typing import TYPE_CHECKING, Literal, Never, Unpack, final
 
 from dpgram import __version__
 from dpgram.core.noise import Entropy, SystemEntropy
@@ -107,6 +107,7 @@ def publish(
     note: str = "",
     report: Callable[[CuratorReport], None] | None = None,
     progress: Progress = None,
+    **others: Never,
 ) -> Release:
     """One (epsilon, delta)-differentially private release of the Gram matrix of `data` under `schema`.
 
@@ -135,6 +136,7 @@ def publish(
     87% of the budget is left: enough for 6 more like the last release, or for one release of ε = 2.77 ...
     """
     with _telling_what_was_spent(ledger):
+        check_schema(schema, data)
         _refuse_several(schema, rows)
     (release,) = publish_with(
         data,
@@ -152,6 +154,7 @@ def publish(
         note=note,
         report=report,
         progress=progress,
+        **others,
     )
     return release
 
@@ -188,6 +191,7 @@ def publish_with(
     Releases with seeded noise say so, and no ledger pays for them.
     """
     with _telling_what_was_spent(options.get("ledger")):
+        check_schema(schema, data)
         chosen = find_engine(options.pop("engine", "auto"), data)
         ledger, progress = options.pop("ledger", None), options.pop("progress", None)
         report = options.pop("report", None)
@@ -228,7 +232,6 @@ def _portion_name(release: Release) -> str:
 
 
 def _refuse_several(schema: Schema, rows: Rows) -> None:
-    check_schema(schema)
     check_rows(rows)
     if rows.by is not None or schema.blocks is not None:
         raise OptionsError(

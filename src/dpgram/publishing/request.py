@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias, TypedDict, final
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Final, Never, TypeAlias, TypedDict, final
 
 import msgspec
 
 from dpgram.document.fields import AdjacencyName
-from dpgram.errors import GuaranteeError, LedgerError, SchemaError, shown, whole
+from dpgram.errors import GuaranteeError, LedgerError, OptionsError, SchemaError, shown, whole
 from dpgram.mechanisms import Auto, Mechanism, MechanismLike, PublicFacts, as_mechanism
 from dpgram.models import Model
 from dpgram.models.declared import checked_models
@@ -184,8 +184,10 @@ def requested(
     models: Sequence[Model] = (),
     note: str = "",
     beside: Sequence[str] = (),
+    **others: Never,
 ) -> Request:
     """Check everything; raises what is wrong with it. `beside` are facts about the data's own form."""
+    refuse_others(others)
     check_schema(schema)
     check_rows(rows)
     guarantee, expected = check_request(epsilon, delta, rows.expected)
@@ -248,7 +250,23 @@ def check_note(note: object) -> str:
     return note
 
 
-def check_schema(schema: object) -> None:
+def refuse_others(others: Mapping[str, object]) -> None:
+    """Arguments that no publication has: fields of `Rows` and `Adaptive` are said to be such."""
+    for name, value in others.items():
+        for argument, home in (("rows", Rows), ("adaptive", Adaptive)):
+            if name in {field.name for field in fields(home)}:
+                raise OptionsError(
+                    f"{name!r} is a field of {home.__name__} and no argument beside it",
+                    remedy=f"Write {argument}={home.__name__}({name}={shown(value)})",
+                )
+        raise TypeError(f"publish() got an unexpected keyword argument {name!r}")
+
+
+def check_schema(schema: object, data: object = None) -> None:
+    if isinstance(data, Schema):
+        raise SchemaError(
+            "the schema stands where the table belongs", remedy="Write publish(table, schema, …)"
+        )
     if not isinstance(schema, Schema):
         raise SchemaError(
             "publish needs a Schema",

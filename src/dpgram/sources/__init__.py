@@ -108,7 +108,8 @@ def column_types(data: object, layout: FileLayout = AS_USUAL) -> dict[str, str]:
     No value and no level of a dictionary is read. A CSV file holds "text", a workbook has types "by
     cell"; where a type could only come from the values (Python objects) it is "unknown".
     """
-    return _file_types(data, layout) if isinstance(data, str | Path | list) else _form(data).types(data)
+    form = _form(data)
+    return _file_types(data, layout) if isinstance(data, str | Path | list) else form.types(data)
 
 
 def declared_kinds(schema: Schema) -> dict[str, DeclaredKind]:

@@ -151,6 +151,11 @@ def _fits(parts: list[str], pattern: list[str]) -> bool:
 
 def _unknown(scheme: str) -> Any:
     def explain(failure: BaseException) -> SourceError:
+        if isinstance(failure, ImportError):
+            return SourceError(
+                f"a {scheme}:// address needs a package of fsspec that is not installed",
+                remedy="Install it (gcsfs for gcs://, adlfs for az://), or copy the files to this machine.",
+            )
         return SourceError(
             f"the {scheme}:// address cannot be opened",
             got=type(failure).__name__,

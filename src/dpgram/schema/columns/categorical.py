@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from numbers import Integral
@@ -232,8 +233,11 @@ def categorical(
     ('smoker=no', 'smoker=yes')
     """
     if isinstance(levels, str):
+        parts = [part.strip() for part in re.split(r"[,;|\n]", levels) if part.strip()]
         raise SchemaError(
-            f"the levels of column {name!r} must be a list", got="one text", remedy=f"Write [{levels!r}]"
+            f"the levels of column {name!r} must be a list",
+            got="one text",
+            remedy=f"Write {parts}" if len(parts) > 1 else f"Write [{levels!r}, …], each level as a text",
         )
     texts = tuple(_level_text(name, level) for level in levels or ())
     if levels is not None and not texts:
