@@ -150,7 +150,14 @@ def test_other_guarantees_are_refused(epsilon: float, delta: float) -> None:
 
 def test_everything_together_keeps_the_guarantee() -> None:
     whole = Fraction(mu_at_most(1.0, 1e-6)) ** 2
-    assert keeps(Price(mu_squared=whole), 1.0, math.nextafter(1e-6, 1.0))
+    assert keeps(Price(mu_squared=whole), 1.0, 1e-6)
+    for epsilon, delta in [
+        (0.3, 1e-8),
+        (0.1, 1e-9),
+        (2.0, 3e-7),
+        (0.7, 1e-5),
+    ]:  # the price of one plain matrix
+        assert keeps(Price(mu_squared=Fraction(mu_at_most(epsilon, delta)) ** 2), epsilon, delta)
     assert not keeps(Price(mu_squared=whole * Fraction(1001, 1000)), 1.0, 1e-6)
     assert keeps(Price(epsilon=Fraction(1)), 1.0, 0.0)
     assert not keeps(Price(epsilon=Fraction(1) + Fraction(1, 10**30)), 1.0, 0.0)

@@ -111,7 +111,13 @@ def keeps(spent: Price, epsilon: float, delta: float) -> bool:
         return False
     if spent.mu_squared == 0:
         return True
-    down = math.nextafter(float(left_epsilon), 0.0), math.nextafter(float(left_delta), 0.0)
+    down = _down(left_epsilon), _down(left_delta)
     if not (down[0] > SLACK and 1e-300 <= down[1] < 1.0):
         return False
     return spent.mu_squared <= Fraction(mu_at_most(*down)) ** 2
+
+
+def _down(number: Fraction) -> float:
+    """The number itself where it is a float, so that a price at the very end of the promise keeps it."""
+    near = float(number)
+    return near if Fraction(near) <= number else math.nextafter(near, 0.0)
