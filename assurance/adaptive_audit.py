@@ -8,7 +8,6 @@ squared shifts (or the L1 and nuclear norms) are what the release has told of th
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import warnings
 from collections.abc import Callable, Sequence
@@ -16,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import or_
 from typing import Any, Final, Literal, final
-from unittest import mock
 
 import numpy as np
 import numpy.typing as npt
@@ -44,7 +42,7 @@ from dpgram.errors import DpgramWarning
 from dpgram.models import Model, linear, logistic
 from dpgram.privacy.accountant import GaussianEvent, PureEvent, curve_of
 from dpgram.privacy.curves.base import PrivacyCurve
-from dpgram.publishing import _zoom, publish_with
+from dpgram.publishing import publish_with
 from dpgram.publishing.measurements.gram import full_matrix
 from dpgram.release import Release
 from dpgram.rows import Rows
@@ -126,7 +124,7 @@ class Setting:
 
     def publish(self, data: pa.Table, entropy: Entropy) -> Release:
         """The release that `publish` gives by default."""
-        with warnings.catch_warnings(), self._looked_at_again():
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore", DpgramWarning)
             (release,) = publish_with(
                 data,
@@ -142,12 +140,6 @@ class Setting:
                 progress=False,
             )
         return release
-
-    def _looked_at_again(self) -> contextlib.AbstractContextManager[Any]:
-        """Columns with wide public bounds as if these had been learnt: closer looks without the octaves."""
-        if not self.wide:
-            return contextlib.nullcontext()
-        return mock.patch.object(_zoom, "roughly_bounded", lambda schema: schema.source_columns)
 
     def run(self, data: pa.Table) -> Callable[[Entropy], Release]:
         return lambda entropy: self.publish(data, entropy)

@@ -123,15 +123,27 @@ def _unexplained_looks(
     release: Release, histograms: MeasuredHistograms, closer: Sequence[MeasuredZoom], rows: float
 ) -> Iterator[str]:
     """Closer looks whose ends do not follow from the look before, or that should have been made."""
-    noise = CountNoise(law=histograms.law, scale=histograms.scale)
-    latest = {each.column: each for each in histograms.columns if isinstance(each, NumberHistogram)}
-    latest = whole = {name: latest[name] for name in learnt_bounds(release)}
+    noise, learnt = CountNoise(law=histograms.law, scale=histograms.scale), learnt_bounds(release)
+    whole = {each.column: each for each in histograms.columns if isinstance(each, NumberHistogram)}
+    rough = noise.scale * max(1.0, _zoom.ROUGHLY * rows / noise.deviation)
+    latest, seen = whole, dict.fromkeys(whole, noise)
     for look in closer:
-        found = ((name, _scales.window(each, whole[name], noise, rows)) for name, each in latest.items())
-        ends = {name: window for name, window in found if window is not None}
-        if ends != {each.column: (each.low, each.high) for each in look.columns}:
+        coarse = {
+            name: ends
+            for name, each in latest.items()
+            if (
+                ends := _scales.window(
+                    each, whole[name], seen[name], rows, by_noise=name in learnt and seen[name] == noise
+                )
+            )
+        }
+        again = {name: (each.low, each.high) for name, each in latest.items() if seen[name] != noise}
+        expected = (coarse, rough) if coarse else (again, noise.scale)
+        if expected != ({each.column: (each.low, each.high) for each in look.columns}, look.scale):
             yield "a closer look does not follow from the histograms before it"
-        latest = {each.column: each for each in look.columns}
+        latest = latest | {each.column: each for each in look.columns}
+        own = CountNoise(law=look.law, scale=look.scale)
+        seen |= {each.column: own for each in look.columns}
 
 
 @contextlib.contextmanager
@@ -139,8 +151,8 @@ def _exact_ends() -> Iterator[None]:
     """A closer look between the values next to the ends of the table."""
     honest = _scales.window
 
-    def spying(look: NumberHistogram, *others: Any) -> tuple[float, float] | None:
-        if honest(look, *others) is None:
+    def spying(look: NumberHistogram, *others: Any, by_noise: bool) -> tuple[float, float] | None:
+        if honest(look, *others, by_noise=by_noise) is None:
             return None
         cells = np.sort(narrow()[look.column].to_numpy())
         return float(cells[1]), float(cells[-2])

@@ -108,9 +108,37 @@ def test_an_array_has_the_bits_of_its_table(place: int) -> None:
     assert by_array == by_table
 
 
-def test_public_bounds_are_kept() -> None:
+def test_public_bounds_are_kept_and_looked_into_where_they_are_far_too_wide() -> None:
     (release,) = published(dg.Schema(dg.numeric("density", 0.5, 2), dg.numeric("y", -50, 50)))
-    assert looks(release) == []
+    assert {each.column for look in looks(release) for each in look.columns} == {"density"}
+    assert unexplained(release) == ()
+    encoding = release.schema.column("density").encoding
+    assert (encoding.low, encoding.high) == (0.5, 2.0)
+
+
+@pytest.mark.parametrize("wide", [1.0, 1e2, 1e4, 1e6])
+def test_bounds_far_too_wide_cost_a_step_and_not_the_release(wide: float) -> None:
+    """Slopes of 20,000 rows, in deviations: without closer looks there are none from a hundred on."""
+    generator = np.random.default_rng(2)
+    x = generator.normal(size=(20_000, 3))
+    y = x @ [1.0, -0.5, 0.25] + generator.normal(size=len(x))
+    data = {"a": 37 + x[:, 0], "b": 37 + 5 * x[:, 1], "c": x[:, 2] / 100, "y": y}
+    declared = dg.Schema(
+        *(
+            dg.numeric(name, cells.mean() - 4 * wide * cells.std(), cells.mean() + 5 * wide * cells.std())
+            for name, cells in data.items()
+        )
+    )
+    for seed in range(3):
+        (release,) = publish_with(
+            data, declared, epsilon=1.0, delta=1e-6, entropy=SeededEntropy(seed), progress=False
+        )
+        assert bool(looks(release)) == (wide > 1.0)
+        found = release.regress("y", on=["a", "b", "c"]).values[1:] * [1.0, 5.0, 0.01]
+        assert np.abs(found - [1.0, -0.5, 0.25]).max() < 0.08
+        spent = measured_price(release, 1) + (ROW_NORM_SQUARED / Fraction(release.noise.sigma)) ** 2
+        assert spent <= Fraction(release.guarantee.mu) ** 2
+        assert unexplained(release) == ()
 
 
 def test_groups_are_looked_at_in_the_same_columns() -> None:
@@ -119,7 +147,7 @@ def test_groups_are_looked_at_in_the_same_columns() -> None:
     assert every[0]
     names = [[[each.column for each in look.columns] for look in own] for own in every]
     assert names[0] == names[1]
-    assert len({look.scale for own in every for look in own}) == 1
+    assert [look.scale for look in every[0]] == [look.scale for look in every[1]]
 
 
 @pytest.mark.parametrize("few", [0, 30])

@@ -102,8 +102,13 @@ def scales(
     for column in schema.encoded:
         histogram = histograms.get(column.source)
         if isinstance(histogram, NumberHistogram):
-            again = [each for one in closer for each in one.columns if each.column == column.source]
-            found[column.name] = _of_numbers([histogram, *again], noise, rows)
+            again = {
+                (each.low, each.high): (each, CountNoise(law=one.law, scale=one.scale))
+                for one in closer
+                for each in one.columns
+                if each.column == column.source
+            }  # of two looks between the same ends the later one, which has less noise
+            found[column.name] = _of_numbers([(histogram, noise), *again.values()], rows)
         elif isinstance(histogram, LevelHistogram):
             found[column.name] = _of_levels(schema, column, histogram, noise, rows)
     for derived in schema.columns_derived:
@@ -131,21 +136,18 @@ def _alike(schema: Schema, found: dict[str, Scale], part: float) -> dict[str, Sc
     return widened
 
 
-def _of_numbers(looks: Sequence[NumberHistogram], noise: CountNoise, rows: float) -> Scale:
+def _of_numbers(looks: Sequence[tuple[NumberHistogram, CountNoise]], rows: float) -> Scale:
     """In z, which is −1 and 1 at the bounds, from the closest look that shows the column."""
-    whole = looks[0]
-    for last in range(len(looks) - 1, 0, -1):
-        seen = _moments(_at_nodes(looks[last], whole, noise), noise.deviation, rows)
+    whole, first_noise = looks[0]
+    for look, noise in looks[:0:-1]:
+        if noise == first_noise and _outside(look, whole, noise):
+            continue  # its tails tell the scale, which the look before it shows
+        seen = _moments(_at_nodes(look, whole, noise), noise.deviation, rows)
         if seen is not None:
-            width = _half(looks[last]) / _half(whole)
-            mean = (looks[last].low / 2.0 - whole.low / 2.0) / _half(whole) + width * seen[0]
-            # What lies outside of a closer look is at least half its width away from the middle.
-            outside = sum(
-                _outside(one, whole, noise) / rows * (0.5 * _half(one) / _half(whole)) ** 2
-                for one in looks[1 : last + 1]
-            )
-            return Scale(2.0 * mean - 1.0, 2.0 * math.sqrt((width * seen[1]) ** 2 + outside))
-    seen = _moments(_in_rows(whole.counts), noise.deviation, rows)
+            width = _half(look) / _half(whole)
+            mean = (look.low / 2.0 - whole.low / 2.0) / _half(whole) + width * seen[0]
+            return Scale(2.0 * mean - 1.0, 2.0 * width * seen[1])
+    seen = _moments(_in_rows(whole.counts), first_noise.deviation, rows)
     if seen is None:
         return Scale(0.0, HIDDEN_SCALE)
     return Scale(2.0 * seen[0] - 1.0, 2.0 * seen[1])
@@ -171,24 +173,25 @@ def _at_nodes(look: NumberHistogram, whole: NumberHistogram, noise: CountNoise) 
     return counts
 
 
-def _outside(look: NumberHistogram, whole: NumberHistogram, noise: CountNoise) -> float:
-    """Rows beyond the ends of a closer look, where they are more than noise makes."""
+def _outside(look: NumberHistogram, whole: NumberHistogram, noise: CountNoise) -> bool:
+    """Whether more rows are beyond the ends of a closer look than noise makes."""
     below, above = _in_rows(look.lost[2:])
     rows = (below if look.low > whole.low else 0.0) + (above if look.high < whole.high else 0.0)
-    return float(rows) if rows > OUTSIDE * math.sqrt(2.0) * noise.deviation else 0.0
+    return bool(rows > OUTSIDE * math.sqrt(2.0) * noise.deviation)
 
 
 def window(
-    look: NumberHistogram, whole: NumberHistogram, noise: CountNoise, rows: float
+    look: NumberHistogram, whole: NumberHistogram, noise: CountNoise, rows: float, *, by_noise: bool
 ) -> tuple[float, float] | None:
     """Ends for a closer look, eight times as close; none where this one tells the scale well enough.
 
-    `whole` is the histogram between the bounds of the column.
+    `whole` is the histogram between the bounds of the column. With `by_noise` one that only looks too wide,
+    because of noise, is looked at closer as well: where bounds are learnt they are rough.
 
     Proof: proofs/adaptive.md#adaptive-zoom.
     """
     known = rows - float(np.maximum(_in_rows(look.lost[:2]), 0.0).sum())
-    place = narrow_place(_at_nodes(look, whole, noise), noise, known)
+    place = narrow_place(_at_nodes(look, whole, noise), noise, known, by_noise=by_noise)
     if place is None:
         return None
     first = min(max(place - 1.0, 0.0), STEPS - 2.0) / STEPS
@@ -197,12 +200,12 @@ def window(
     return None if too_close(*ends) else ends
 
 
-def narrow_place(counts: Floats, noise: CountNoise, rows: float) -> float | None:
+def narrow_place(counts: Floats, noise: CountNoise, rows: float, *, by_noise: bool) -> float | None:
     """The middle, in steps, of a column that three neighbouring nodes hold and that looks too wide.
 
     No other node stands out clearly, nor do all others together, and values lie within a step, or the
     histogram tells a deviation several times that of the three nodes by themselves, because others stand out
-    by chance.
+    by chance: the latter only `by_noise`.
     """
     triples = counts[:-2] + counts[1:-1] + counts[2:]
     first = int(np.argmax(triples))
@@ -221,6 +224,8 @@ def narrow_place(counts: Floats, noise: CountNoise, rows: float) -> float | None
     # Values that are close together count at two nodes, which adds f(1 − f) steps².
     apart = mean - math.floor(mean)
     own = float(shares @ (nodes - mean) ** 2) - apart * (1.0 - apart)
+    if not by_noise:
+        return mean if own <= NARROW**2 else None
     seen = _moments(counts, noise.deviation, rows)
     looks = 0.5 * HIDDEN_SCALE * STEPS if seen is None else STEPS * seen[1]
     return mean if own <= A_STEP**2 or looks > TOO_WIDE * math.sqrt(own) else None
@@ -235,11 +240,14 @@ MOST_DOUBT: Final = 0.15
 """The part of all rows that this deviation may be: in fewer rows noise alone looks like a narrow column."""
 BY_CHANCE: Final = 1e-3
 """Chance that noise alone makes any of the other nodes stand out clearly."""
-ELSEWHERE: Final = 1.75
+ELSEWHERE: Final = 3.0
 """Deviations of their noise above which all other nodes together hold rows: few values far away, among many
 that are zero, would lie outside of a closer look, which shows less of them than this one."""
 A_STEP: Final = 0.2
 """The deviation in steps of a column that lies within one: the histogram tells at least 0.29 of it."""
+NARROW: Final = 0.35
+"""The same where bounds are declared, or a look is rough: such bounds are 45 times as wide as a deviation,
+while most have sixteen steps of a deviation at most."""
 TOO_WIDE: Final = 3.0
 """How many times its own deviation a column looks wide where it is looked at again."""
 

@@ -1,17 +1,18 @@
-"""Closer histograms of open columns whose values lie within a step of theirs.
+"""Closer histograms of columns whose values lie within a step of theirs.
 
-The bounds of an open column are powers of two. Of a density near 1, sixteen steps between two of these show
-where it lies, and not how much it varies. It is looked at again eight times as close, with the same noise, as
-often as that helps. Which columns are, and between which ends, follows from published histograms; the price
-comes out of what is left for the matrices, so that all together costs what was fixed beforehand, and where
-nothing is looked at again nothing changes. Columns with public bounds keep to these.
+The bounds of an open column are powers of two, those of another may be declared far too wide. Of a density
+near 1, sixteen steps between two of these show where it lies, and not how much it varies. It is looked at
+eight times as close, as often as that helps, with noise that leaves no doubt where most rows are and costs
+little; then once more with the noise of the first histograms. Which columns are looked at, between which ends
+and with which noise follows from published histograms; the price comes out of what is left for the matrices,
+so that all together costs what was fixed beforehand, and where nothing is looked at again nothing changes.
 proofs/adaptive.md#adaptive-zoom
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final, final
 
@@ -30,10 +31,12 @@ if TYPE_CHECKING:
     from dpgram.publishing.request import Request
     from dpgram.schema import Schema
 
-ZOOMS: Final = 3
-"""Closer looks at most, each eight times as close as the one before."""
+ZOOMS: Final = 16
+"""Closer looks at most, each eight times as close as the one before, or at the same ends with less noise."""
 MOST_FOR_ZOOM: Final = 0.25
 """Of what is left for the matrices: all closer looks together cost no more."""
+ROUGHLY: Final = 1.0 / 48.0
+"""The part of all rows that the noise of a look may be which only tells where to look closer."""
 
 
 @final
@@ -68,28 +71,40 @@ def zoom(
     """
     noise = CountNoise(law=histograms[0].law, scale=histograms[0].scale)
     changed = request.adjacency.units_changed
-    names = roughly_bounded(request.rules.schema)
-    whole = [_numbers(one.columns, names) for one in histograms]
-    latest = whole.copy()
+    least = min(known for known, told in zip(rows, clear, strict=True) if told)
+    rough = replace(noise, scale=noise.scale * max(1.0, ROUGHLY * least / noise.deviation))
+    whole = [_numbers(one.columns) for one in histograms]
+    learnt = request.rules.schema.unbounded
+    latest, seen = whole.copy(), dict.fromkeys(whole[0], noise)
     looks: list[tuple[MeasuredZoom, ...]] = [() for _ in histograms]
     price = Fraction(0)
     for _ in range(ZOOMS):
         ends = [
-            {name: window(look, own[name], noise, known) if told else None for name, look in one.items()}
+            {
+                name: window(
+                    look, own[name], seen[name], known, by_noise=name in learnt and seen[name] == noise
+                )
+                if told
+                else None
+                for name, look in one.items()
+            }
             for one, own, known, told in zip(latest, whole, rows, clear, strict=True)
         ]
-        coarse = [name for name in latest[0] if any(one[name] is not None for one in ends)]
-        cost = price_of_counts(noise.law, noise.scale, histograms=len(coarse), units_changed=changed)
-        if not coarse or price + cost > Fraction(MOST_FOR_ZOOM) * rest:
+        coarse = [name for name in seen if any(one[name] is not None for one in ends)]
+        # Where nothing is too coarse any more, what was only roughly seen is counted well.
+        names, now = (coarse, rough) if coarse else ([name for name in seen if seen[name] != noise], noise)
+        cost = price_of_counts(noise.law, now.scale, histograms=len(names), units_changed=changed)
+        if not names or price + cost > Fraction(MOST_FOR_ZOOM) * rest:
             break
+        part = float(cost / price_of_counts(noise.law, noise.scale, histograms=1, units_changed=changed))
         members = [
             Zoom(
-                noise=noise,
-                share=share * len(coarse),
+                noise=now,
+                share=share * part,
                 units_changed=changed,
                 columns=tuple(
                     HistogramColumn(name=name, bounds=one[name] or (own[name].low, own[name].high))
-                    for name in coarse
+                    for name in names
                 ),
             )
             for one, own in zip(ends, latest, strict=True)
@@ -97,21 +112,13 @@ def zoom(
         counted = each_group(members)
         answer = yield stage(request, schema, (counted,), inspect)
         price += cost
+        seen |= dict.fromkeys(names, now)
         for number, found in enumerate(by_group(counted, answer.published[0])):
             looks[number] += (found,)
-            latest[number] = _numbers(found.columns, names)
+            latest[number] = latest[number] | _numbers(found.columns)
     return Zoomed(looks=tuple(looks), price=price)
 
 
-def roughly_bounded(schema: Schema) -> tuple[str, ...]:
-    """Columns that may be looked at again: those whose bounds are powers of two that were learnt."""
-    return schema.unbounded
-
-
-def _numbers(
-    columns: Sequence[NumberHistogram | LevelHistogram], names: Sequence[str]
-) -> dict[str, NumberHistogram]:
-    """Those of columns of numbers with these names."""
-    return {
-        each.column: each for each in columns if isinstance(each, NumberHistogram) and each.column in names
-    }
+def _numbers(columns: Sequence[NumberHistogram | LevelHistogram]) -> dict[str, NumberHistogram]:
+    """Those of columns of numbers."""
+    return {each.column: each for each in columns if isinstance(each, NumberHistogram)}

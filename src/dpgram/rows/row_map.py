@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
-from dpgram.core.encode import Line, RowMap
+from dpgram.core.encode import Floats, Line, RowMap
 from dpgram.document.coordinates import VALUE_BITS, Coordinates
 from dpgram.rows.encoder import Encoder
 from dpgram.schema import Schema
@@ -21,6 +23,12 @@ from dpgram.schema.encodings import (
     ProductEncoding,
 )
 
+FINE_BITS: Final = 10
+"""Binary digits of a column for each unit of the coordinates that it is part of, at least."""
+MOST_FINE_BITS: Final = 29
+"""More of them than 20, and those of the number of columns, together: sums stay below 2^53."""
+FULL: Final = 2.0**53 * (1.0 - 2.0**-20)
+"""Of lines that would pass it none is finer, so that the core refuses no coordinates."""
 PLAIN_BITS: Final = 26
 """Binary digits of an encoded cell where rows are measured as they are: products of two stay below 2^53."""
 
@@ -44,8 +52,8 @@ def row_map(encoder: Encoder) -> RowMap:
     if drop and _standardises(schema, coordinates):
         lines = _standardised(schema, unit, coordinates)
         return RowMap(tuple(lines), levels, radius, None, drop)
-    transform = tuple(tuple(map(int, row)) for row in coordinates.integers.tolist())
-    return RowMap(tuple(_lines(schema, unit)), levels, radius, transform, drop)
+    lines, transform = _finer(schema, unit, coordinates)
+    return RowMap(tuple(lines), levels, radius, transform, drop)
 
 
 def _standardises(schema: Schema, coordinates: Coordinates) -> bool:
@@ -112,6 +120,52 @@ def _derived_line(schema: Schema, part: DerivedEncoding, step: float, sizes: lis
             )
         case other:
             raise TypeError(type(other).__name__)
+
+
+def _finer(
+    schema: Schema, unit: float, coordinates: Coordinates
+) -> tuple[list[Line], tuple[tuple[int, ...], ...]]:
+    """Lines and whole numbers A with T v = A·lines, but for rounding.
+
+    A column of which T makes much, as one with bounds far wider than its values, has a line in finer steps,
+    2^10 for each unit of what it is part of, around where values lie; a line of ones brings back the rest.
+
+    Proof: proofs/adaptive.md#adaptive-rows.
+    """
+    plain, integers = _lines(schema, unit), coordinates.integers
+    steps = np.log2(np.abs(integers).max(axis=0)) - coordinates.shift - math.log2(unit) + FINE_BITS
+    steps = np.minimum(np.ceil(steps), MOST_FINE_BITS - math.ceil(math.log2(len(plain))))
+    factors = {part for one in schema.columns_derived for each in one.parts for part in each.factors}
+    finer = [
+        place
+        for place, (line, name) in enumerate(zip(plain, schema.names, strict=True))
+        if steps[place] > 0.0 and line.kind == "number" and name not in factors
+    ]
+    lines, middles = plain.copy(), _middles(schema, plain, integers) if finer else np.empty(0)
+    shares, ones = integers.copy(), np.zeros(len(integers))
+    for place in finer:
+        line, by = lines[place], 2.0 ** steps[place]
+        centre = line.centre + middles[place] / line.scale
+        moved = (centre - line.centre) * line.scale
+        ones += integers[:, place] * moved
+        shares[:, place] = np.rint(integers[:, place] / by)
+        lines[place] = replace(line, centre=centre, scale=line.scale * by, absent=round(-moved * by))
+    ends = np.array([[one.low - one.centre, one.high - one.centre, one.absent / one.scale] for one in lines])
+    largest = np.abs(ends).max(axis=1) * [one.scale for one in lines] + 1.0
+    if not finer or (np.abs(shares) @ largest + np.abs(ones)).max() > FULL:
+        return plain, tuple(tuple(map(int, row)) for row in integers.tolist())
+    whole = np.column_stack([np.rint(ones), shares])
+    return [Line(kind="one"), *lines], tuple(tuple(map(int, row)) for row in whole.tolist())
+
+
+def _middles(schema: Schema, lines: list[Line], integers: Floats) -> Floats:
+    """Where each line has to be for T v to be 0, in its steps and within its bounds: where values lie."""
+    middles = np.zeros(len(lines))
+    if schema.constant:
+        with np.errstate(all="ignore"):  # whatever it is, it is held within the bounds
+            middles[1:] = np.linalg.solve(integers[1:, 1:], -integers[1:, 0] * lines[0].scale)
+    largest = max(line.scale for line in lines if line.kind == "one") if schema.constant else 0.0
+    return np.clip(np.nan_to_num(middles), -largest, largest)
 
 
 def _standardised(schema: Schema, unit: float, coordinates: Coordinates) -> list[Line]:
