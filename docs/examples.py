@@ -3,7 +3,8 @@
     DPGRAM_DATA=folder python docs/examples.py     # writes the cookbook's figures and printed results anew
 
 Fences that run: `python` (one namespace per page), `console` (lines `$ dpgram …`), and `toml` or `csv` fences
-whose first line is `# file: NAME` are written to that file first. In the cookbook a `text` fence after one of
+whose first line is `# file: NAME` are written to that file first. A command ends with 0, or as a comment behind
+it says: `# exit code 3`. In the cookbook a `text` fence after one of
 these shows what it printed.
 """
 
@@ -93,7 +94,8 @@ def _run_commands(body: str, printed: io.StringIO) -> None:
             raise AssertionError(f"only dpgram commands belong in a console fence: {line}")
         with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
             code = run(words[1:])
-        if code != 0:
+        stated = re.search(r"# exit code (\d+)", line)
+        if code != (0 if stated is None else int(stated[1])):
             raise AssertionError(f"{line}\n{printed.getvalue()}")
 
 

@@ -150,7 +150,9 @@ class TestNobodyFilledItIn:
         given = self.folder(tmp_path)
         result = CliRunner().invoke(app, ["check", *given])
         assert result.exit_code == 0
-        assert "! column 'age' is not filled in" in result.output
+        assert "! not filled in, so that publish will refuse the schema: 'age'" in " ".join(
+            result.output.split()
+        )
 
     @pytest.mark.parametrize("way", ["publish", "run"])
     def test_learn_is_a_decision(self, way: str, tmp_path: Path) -> None:

@@ -95,11 +95,13 @@ class Check:
     def schema_warnings(self) -> tuple[str, ...]:
         """What nobody has filled in, which stops a publication; and rows that seem to be none."""
         odd = () if self.odd_rows is None else (self.odd_rows,)
-        return odd + tuple(
-            f"column {name!r} is not filled in, and publish will refuse it: give it public bounds or levels, "
-            "delete it, or write learn = true below it"
-            for name in self.undecided
+        if not self.undecided:
+            return odd
+        said = (
+            f"not filled in, so that publish will refuse the schema: {', '.join(map(repr, self.undecided))}. "
+            "Give public bounds or levels, delete the column, or write learn = true below it"
         )
+        return (*odd, said)
 
     @property
     def header_warnings(self) -> tuple[str, ...]:
