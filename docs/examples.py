@@ -3,9 +3,9 @@
     DPGRAM_DATA=folder python docs/examples.py     # writes the cookbook's figures and printed results anew
 
 Fences that run: `python` (one namespace per page), `console` (lines `$ dpgram …`), and `toml` or `csv` fences
-whose first line is `# file: NAME` are written to that file first. A command ends with 0, or as a comment behind
-it says: `# exit code 3`. In the cookbook a `text` fence after one of
-these shows what it printed.
+whose first line is `# file: NAME` are written to that file first. A command ends with 0, or with what a
+comment behind it says: `# exit code 3`. In the cookbook a `text` fence after one of these shows what it
+printed.
 """
 
 from __future__ import annotations
