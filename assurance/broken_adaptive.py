@@ -38,7 +38,7 @@ from dpgram.document.fields import (
 from dpgram.document.measurements import histogram_rows, learnt_bounds
 from dpgram.engines.local import LocalEngine, add_up
 from dpgram.engines.passes import Pass
-from dpgram.errors import DpgramWarning, MechanismError
+from dpgram.errors import DpgramError, DpgramWarning
 from dpgram.lattice import ROW_NORM, ROW_NORM_SQUARED
 from dpgram.privacy.count_noise import CountNoise
 from dpgram.publishing import _adaptive, _coordinates, _scales, _zoom, publish_with
@@ -262,8 +262,8 @@ def _paid(fault: Fault, open_columns: bool, _: bool) -> Outcome:
     try:
         with fault():
             released(open_columns=open_columns)
-    except MechanismError as refusal:
-        if "would cost more than was charged" not in str(refusal):
+    except DpgramError as refusal:
+        if "would cost more than was promised" not in str(refusal):
             raise
         return Outcome(caught=True, figure="refused before the draw")
     return Outcome(caught=False, figure="published")

@@ -24,7 +24,7 @@ from dpgram.document.coordinates import Coordinates
 from dpgram.document.reach import CLIP_SQUARES, REACH_SQUARES
 from dpgram.engines.local import LocalEngine, add_up
 from dpgram.engines.passes import Pass
-from dpgram.errors import MechanismError
+from dpgram.errors import DpgramError
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import CalibratedGaussian, PublicFacts
 from dpgram.privacy.accountant import composed, curve_of
@@ -370,12 +370,11 @@ def _program(stages: list[Stage]) -> Program[list[Answer]]:
 def _carried_out(kind: str, paid: int, later: bool, _: bool) -> Outcome:
     """The same measurement twice in one event; what it says is whether the publication refused it."""
     subject, measurement = subjects()[kind], subjects()[kind].measurement
-    work = Pass(rules=subject.rules(), statistics=(measurement.statistic,))
-    both = Pass(rules=subject.rules(), statistics=(measurement.statistic,) * 2)
+    rules = subject.rules()
     charge = composed([measurement.event] * paid)
-    stages = [Stage(work=both, measurements=(measurement,) * 2)]
+    stages = [Stage(rules=rules, measurements=(measurement,) * 2)]
     if later:  # the first stage uses up what was paid, and a second one draws
-        stages = [Stage(work=work, measurements=(measurement,))] * 2
+        stages = [Stage(rules=rules, measurements=(measurement,))] * 2
     run = publication(
         _program(stages),
         data=table(1),
@@ -388,8 +387,8 @@ def _carried_out(kind: str, paid: int, later: bool, _: bool) -> Outcome:
     try:
         with run as answers:
             return Outcome(caught=False, figure=f"{sum(len(each.published) for each in answers)} results")
-    except MechanismError as refusal:
-        if "would cost more than was charged" not in str(refusal):
+    except DpgramError as refusal:
+        if "would cost more than was promised" not in str(refusal):
             raise
         return Outcome(caught=True, figure="refused before the draw")
 

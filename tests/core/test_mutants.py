@@ -98,7 +98,7 @@ def loaded(file: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(f"mutants_{file}", path)
     assert spec is not None
     assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)  # dataclasses look there
     spec.loader.exec_module(module)
     return module
 
@@ -453,9 +453,44 @@ PRICES = [
     Mutant(
         "parts that are not held",
         "accounting",
-        "            and self.delta <= other.delta\n",
+        "            and self.delta <= other.delta * ROUNDED\n",
         "",
         seen_by="test_prices::test_prices_by_hand",
+    ),
+    Mutant(
+        "drawn before it is paid",
+        "run",
+        "            office.pay()\n            drawn =",
+        "            drawn =",
+        seen_by="test_run::test_the_order",
+    ),
+    Mutant(
+        "seen before it is kept",
+        "run",
+        "            office.keep(number, stage, published)\n",
+        "",
+        seen_by="test_run::test_the_order",
+    ),
+    Mutant(
+        "drawn beyond the promise",
+        "run",
+        "if not spent.within(promised):",
+        "if False:",
+        seen_by="test_run::test_what_was_not_promised_is_not_read",
+    ),
+    Mutant(
+        "drawn a second time",
+        "run",
+        "if published is None:",
+        "if True:",
+        seen_by="test_run::test_a_stage_that_was_kept_is_not_drawn_again",
+    ),
+    Mutant(
+        "every text is shown",
+        "run",
+        " if cell >= least}",
+        "}",
+        seen_by="test_run::test_texts_are_shown_above_a_threshold_alone",
     ),
 ]
 DRAWN = [

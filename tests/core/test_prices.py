@@ -172,6 +172,15 @@ def test_everything_together_keeps_the_guarantee() -> None:
     assert not keeps(mixed, 0.9, 2.1e-7)
 
 
+def test_what_adds_to_nothing_keeps_no_guarantee_by_addition() -> None:
+    """A mechanism with a law of its own has a proof of its own; in a promise it is counted, not added."""
+    own = Price(own=("sketch",))
+    assert not keeps(own, 1.0, 0.5)
+    assert own.within(own)
+    assert not (own + own).within(own)
+    assert not own.within(Price(epsilon=Fraction(1)))
+
+
 def test_noise_lies_where_the_price_says() -> None:
     entropy = SeededEntropy(1)
     gram = np.arange(9, dtype=np.int64).reshape(3, 3)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 
 from dpgram.core import SQUARE
+from dpgram.core.accounting import Price
 from dpgram.core.encode import Line, RowMap
-from dpgram.core.noise import Noise, SeededEntropy, threshold
-from dpgram.core.run import Measure
+from dpgram.core.noise import Entropy, Noise, SeededEntropy, threshold
+from dpgram.core.run import Measure, OwnLaw, carry_out
 from dpgram.core.sums import LOST, NODES, Counts, EachGroup, Gram, Histograms, Lengths, Levels, Nodes
 from dpgram.errors import DpgramError
 
@@ -97,3 +101,102 @@ def test_no_text_is_drawn_as_a_number_nor_the_other_way() -> None:
         Measure(Levels((0,), 200), noise).draw([zeros(1, 3)], SeededEntropy(1))
     with pytest.raises(DpgramError, match="threshold alone"):
         Measure(Counts("rows", (0,)), GAUSSIAN).draw([(Counter({"a": 1}),)], SeededEntropy(1))
+
+
+@dataclass
+class Step:
+    """A stage of two cells, or one that draws by a law of its own."""
+
+    wanted: Sequence[Measure | OwnLaw]
+
+    def record(self, drawn: Sequence[Any]) -> tuple[Any, ...]:
+        return tuple(drawn)
+
+
+@dataclass
+class Book:
+    """An office that writes down what it was asked, in order."""
+
+    steps: list[Step]
+    before: dict[int, tuple[Any, ...]] = field(default_factory=dict)
+    said: list[str] = field(default_factory=list)
+    spent: list[Price] = field(default_factory=list)
+    seen: list[Any] = field(default_factory=list)
+
+    def following(self, published: tuple[Any, ...] | None, spent: Price) -> Step | None:
+        self.said.append("following")
+        self.spent.append(spent)
+        self.seen.append(published)
+        return self.steps.pop(0) if self.steps else None
+
+    def kept(self, number: int, stage: Step) -> tuple[Any, ...] | None:
+        del stage
+        return self.before.get(number)
+
+    def read(self, number: int, stage: Step) -> Sequence[Any]:
+        del number
+        self.said.append("read")
+        return [[zeros(1, 1)] if isinstance(one, Measure) else "exact" for one in stage.wanted]
+
+    def pay(self) -> None:
+        self.said.append("pay")
+
+    def keep(self, number: int, stage: Step, published: tuple[Any, ...]) -> None:
+        del stage, published
+        self.said.append(f"keep {number}")
+
+
+@dataclass
+class Own:
+    """A mechanism with a law of its own."""
+
+    cost: Price = Price(own=("its own",))  # noqa: RUF009  (it is frozen)
+
+    def draw(self, exact: Any, entropy: Entropy, /) -> Any:
+        return exact, entropy.label
+
+
+ROWS = Measure(Counts("rows", (0,)), Noise("laplace", 2.0**31))
+HALF = Price(epsilon=Fraction(1, 2))
+
+
+def carried_out(book: Book, promised: Price) -> Book:
+    carry_out(book, promised=promised, relation="add-remove", entropy=SeededEntropy(1))
+    return book
+
+
+def test_the_order() -> None:
+    book = carried_out(Book([Step([ROWS]), Step([ROWS])]), HALF + HALF)
+    stage = ["read", "pay", "keep {}", "following"]
+    assert book.said == ["following", *(each.format(k) for k in (0, 1) for each in stage)]
+    assert book.spent == [Price(), HALF, HALF + HALF]
+
+
+def test_the_program_sees_what_was_drawn_and_nothing_else() -> None:
+    nothing, ((((cell,),),),) = carried_out(Book([Step([ROWS])]), HALF).seen
+    assert nothing is None
+    assert isinstance(cell, int)
+    assert cell != 0
+
+
+def test_what_was_not_promised_is_not_read() -> None:
+    book = Book([Step([ROWS]), Step([ROWS])])
+    with pytest.raises(DpgramError, match="more than was promised"):
+        carried_out(book, HALF)
+    assert book.said == ["following", "read", "pay", "keep 0", "following"]
+
+
+def test_a_stage_that_was_kept_is_not_drawn_again() -> None:
+    """It is paid for all the same, and its price counts."""
+    book = carried_out(Book([Step([ROWS])], before={0: ("kept",)}), HALF)
+    assert book.said == ["following", "pay", "following"]
+    assert book.seen == [None, ("kept",)]
+    with pytest.raises(DpgramError, match="more than was promised"):
+        carried_out(Book([Step([ROWS])], before={0: ("kept",)}), Price())
+
+
+def test_a_mechanism_with_a_law_of_its_own_draws_by_itself() -> None:
+    book = carried_out(Book([Step([Own()])]), Price(own=("its own",)))
+    assert book.seen[1] == (("exact", "seeded"),)
+    with pytest.raises(DpgramError, match="more than was promised"):
+        carried_out(Book([Step([Own(), Own()])]), Price(own=("its own",)))

@@ -19,6 +19,7 @@ from tests.flat import publish
 from tests.flat import terms as agree
 
 from dpgram.core.noise import SeededEntropy, SystemEntropy
+from dpgram.core.run import Measure
 from dpgram.engines.local import LocalEngine, gram
 from dpgram.errors import (
     BudgetExceeded,
@@ -40,7 +41,7 @@ from dpgram.privacy.adjacency import AddRemove, ReplaceOne, adjacency
 from dpgram.privacy.curves.base import GaussianCurve
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.ledger import Ledger
-from dpgram.publishing import CuratorReport, publication, terms
+from dpgram.publishing import CuratorReport, terms
 from dpgram.release import Release
 from dpgram.schema import Schema, boolean, categorical, legendre, numeric, product
 
@@ -179,7 +180,7 @@ class TestRelease:
 
 
 class TestOrder:
-    """validate → price → aggregate → (report) → charge → draw."""
+    """validate → price → aggregate → charge → draw → (report)."""
 
     @pytest.fixture
     def steps(self, monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -198,7 +199,7 @@ class TestOrder:
         spied(Ledger, "check", "check")
         spied(LocalEngine, "add_up", "aggregate")
         spied(Ledger, "charge", "charge")
-        spied(publication, "measured", "draw")
+        spied(Measure, "draw", "draw")
         return seen
 
     def test_order(self, steps: list[str], ledger: Ledger) -> None:
@@ -211,7 +212,7 @@ class TestOrder:
             report=lambda _: steps.append("report"),
             adaptive=False,
         )
-        assert steps == ["choose", "check", "aggregate", "report", "charge", "draw"]
+        assert steps == ["choose", "check", "aggregate", "charge", "draw", "report"]
 
     def test_what_does_not_fit_is_refused_before_the_data_is_read(
         self, steps: list[str], ledger: Ledger
@@ -226,11 +227,11 @@ class TestOrder:
         """Somebody else spends the budget between the check and the charge."""
         event = GaussianEvent(mu=0.7)
 
-        def race(_: CuratorReport) -> None:
+        def race(_: int) -> None:
             ledger.charge(event, adjacency="add-remove", unit=None)
 
         with pytest.raises(BudgetExceeded):
-            publish(table(), SCHEMA, epsilon=1.0, delta=1e-6, ledger=ledger, report=race, adaptive=False)
+            publish(table(), SCHEMA, epsilon=1.0, delta=1e-6, ledger=ledger, progress=race, adaptive=False)
         assert "draw" not in steps
         assert [entry.event for entry in ledger.history()] == [event]
 
@@ -238,7 +239,7 @@ class TestOrder:
         def broken(*_: object) -> None:
             raise RuntimeError("no entropy")
 
-        monkeypatch.setattr(publication, "measured", broken)
+        monkeypatch.setattr(Measure, "draw", broken)
         with pytest.raises(RuntimeError, match="no entropy"):
             publish(table(), SCHEMA, epsilon=1.0, delta=1e-6, ledger=ledger, adaptive=False)
         assert len(ledger.history()) == 1
@@ -328,14 +329,27 @@ class TestUserErrors:
         assert ledger.path.read_bytes() == before
         assert [entry.name for entry in ledger.path.parent.iterdir()] == [ledger.path.name]
 
-    @pytest.mark.parametrize("name", ["report", "progress"])
-    def test_a_callback_that_fails_costs_nothing(self, name: str, ledger: Ledger) -> None:
+    def test_a_bar_that_fails_before_the_charge_costs_nothing(self, ledger: Ledger) -> None:
         def failing(_: object) -> None:
             raise ZeroDivisionError
 
         with pytest.raises(ZeroDivisionError):
-            publish(table(), SCHEMA, epsilon=1.0, delta=1e-6, ledger=ledger, **{name: failing})
+            publish(table(), SCHEMA, epsilon=1.0, delta=1e-6, ledger=ledger, progress=failing)
         assert ledger.history() == ()
+
+    @pytest.mark.parametrize("adaptive", [True, False])
+    def test_a_report_that_fails_costs_no_release(self, adaptive: bool, ledger: Ledger) -> None:
+        """It comes after the draw, and cannot stop what was paid for."""
+
+        def failing(_: object) -> None:
+            raise ZeroDivisionError
+
+        with pytest.warns(DpgramWarning, match="the release is whole"):
+            release = publish(
+                table(), SCHEMA, epsilon=1.0, delta=1e-6, ledger=ledger, report=failing, adaptive=adaptive
+            )
+        assert release.receipt is not None
+        assert len(ledger.history()) == 1
 
     def test_a_broken_installation_is_found_before_the_charge(
         self, ledger: Ledger, monkeypatch: pytest.MonkeyPatch

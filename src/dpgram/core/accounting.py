@@ -11,6 +11,8 @@ Prices are exact rationals of the floats themselves. Proof: proofs/core.md#core-
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, final
@@ -30,26 +32,39 @@ _ERROR: Final = 2.0**-40
 """Far more than erfc, exp and the operations before them lose, relatively."""
 
 
+ROUNDED: Final = 1 + Fraction(1, 10**12)
+"""Far less than `mu_at_most` leaves of δ, relatively."""
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What was spent, exactly: μ² of Gaussian parts, ε of pure ones, δ of texts."""
+    """What was spent, exactly: μ² of Gaussian parts, ε of pure ones, δ of texts, and what adds to none.
+
+    Proof: proofs/measurements.md#measurements-composition.
+    """
 
     mu_squared: Fraction = Fraction(0)
     epsilon: Fraction = Fraction(0)
     delta: Fraction = Fraction(0)
+    own: tuple[Hashable, ...] = ()
+    """Of mechanisms with a law of their own, each priced by a proof of its own."""
 
     def __add__(self, other: Price) -> Price:
         return Price(
-            self.mu_squared + other.mu_squared, self.epsilon + other.epsilon, self.delta + other.delta
+            self.mu_squared + other.mu_squared,
+            self.epsilon + other.epsilon,
+            self.delta + other.delta,
+            self.own + other.own,
         )
 
     def within(self, other: Price) -> bool:
-        """Whether no part is more than the other's."""
+        """Whether no part is more than the other's, but for what rounding each of many parts up may add."""
         return (
-            self.mu_squared <= other.mu_squared
-            and self.epsilon <= other.epsilon
-            and self.delta <= other.delta
+            self.mu_squared <= other.mu_squared * ROUNDED
+            and self.epsilon <= other.epsilon * ROUNDED
+            and self.delta <= other.delta * ROUNDED
+            and Counter(self.own) <= Counter(other.own)
         )
 
 
@@ -101,13 +116,13 @@ def mu_at_most(epsilon: float, delta: float) -> float:
 
 
 def keeps(spent: Price, epsilon: float, delta: float) -> bool:
-    """Whether everything that was drawn together is (ε, δ)-differentially private.
+    """Whether everything that was drawn together is (ε, δ)-differentially private, as far as it adds up.
 
     Pure ε adds to ε and the δ of texts to δ; what is left of both is for the Gaussian parts.
     Proof: proofs/core.md#core-curve.
     """
     left_epsilon, left_delta = Fraction(epsilon) - spent.epsilon, Fraction(delta) - spent.delta
-    if left_epsilon < 0 or left_delta < 0:
+    if left_epsilon < 0 or left_delta < 0 or spent.own:
         return False
     if spent.mu_squared == 0:
         return True

@@ -1,15 +1,21 @@
-"""What is measured: a sum, and the noise on it. The price is computed from both, the noise is drawn here.
+"""The order that is the guarantee, written once: price → read → pay → draw → keep → publish, stage by stage.
 
-Whoever asks for a measure chooses a sum and a scale. What that costs is not for him to say: `Measure.price`
-has it from the sensitivity of the sum, and `draw` puts that noise on it and no other. What is published of
-it later is post-processing. Proof: proofs/core.md#core-run.
+    price     by the core, of the sums and the noise; with all before it within what was promised
+    read      every row once, into exact whole numbers; a failure so far has cost nothing
+    pay       the whole promise, durably, before the first draw
+    draw      noise on the sums
+    keep      on disk, before anybody can act on it: no second noise is ever drawn for a stage
+    publish   the program sees what was drawn, and public facts; the next stage may depend on both
+
+Whoever asks for a measure chooses a sum and a scale, and what that costs is not for him to say.
+Proof: proofs/core.md#core-run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, final
+from typing import Any, Protocol, TypeAlias, TypeVar, final
 
 import numpy as np
 
@@ -77,3 +83,72 @@ def _texts(exact: Cells) -> tuple[Mapping[str, int], ...]:
     if not isinstance(exact, tuple):
         raise broken("these are no counts of texts")
     return exact
+
+
+class OwnLaw(Protocol):
+    """A mechanism with a law of its own, which draws from exact sums: each has a page in proofs/."""
+
+    @property
+    def cost(self) -> Price:
+        """What one draw costs."""
+
+    def draw(self, exact: Any, entropy: Entropy, /) -> Any:
+        """One draw."""
+
+
+class Stage(Protocol):
+    """One pass over the table, and what is drawn of its sums."""
+
+    @property
+    def wanted(self) -> Sequence[Measure | OwnLaw]:
+        """Public facts, and what was published before, decide it."""
+
+    def record(self, drawn: Sequence[Any]) -> tuple[Any, ...]:
+        """What is published of what was drawn."""
+
+
+S = TypeVar("S", bound=Stage)
+
+
+class Office(Protocol[S]):
+    """What stands around the core: which stage is next, who reads rows, who pays, what is on disk."""
+
+    def following(self, published: tuple[Any, ...] | None, spent: Price) -> S | None:
+        """The next stage, given what the one before it published; None where all is done."""
+
+    def kept(self, number: int, stage: S) -> tuple[Any, ...] | None:
+        """What an interrupted run has published of this stage."""
+
+    def read(self, number: int, stage: S) -> Sequence[Any]:
+        """The exact sums of every measure."""
+
+    def pay(self) -> None:
+        """Reserve the whole promise, durably, if that was not done."""
+
+    def keep(self, number: int, stage: S, published: tuple[Any, ...]) -> None:
+        """Durable when this returns."""
+
+
+def carry_out(office: Office[S], *, promised: Price, relation: Relation, entropy: Entropy) -> None:
+    """Every stage that the office names, in the order above.
+
+    Proof: proofs/core.md#core-run.
+    """
+    spent, number, stage = Price(), 0, office.following(None, Price())
+    while stage is not None:
+        wanted = stage.wanted
+        for one in wanted:
+            spent += one.price(relation) if isinstance(one, Measure) else one.cost
+        if not spent.within(promised):
+            raise broken("a measurement would cost more than was promised, and nothing was drawn of it")
+        published = office.kept(number, stage)
+        if published is None:
+            sums = office.read(number, stage)
+            office.pay()
+            drawn = [one.draw(exact, entropy) for one, exact in zip(wanted, sums, strict=True)]
+            published = stage.record(drawn)
+            office.keep(number, stage, published)
+        else:
+            office.pay()
+        stage = office.following(published, spent)
+        number += 1

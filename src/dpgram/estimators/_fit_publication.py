@@ -18,9 +18,6 @@ from dpgram.publishing.request import open_ledger
 from dpgram.schema import Schema
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from dpgram.engines.passes import Pass, Sums
     from dpgram.privacy.events import Event
     from dpgram.privacy.receipt import Receipt
 
@@ -48,6 +45,7 @@ def published_fit(
     price: Event,
     entropy: Entropy,
     facts: Mapping[str, object],
+    delta: float,
 ) -> PublishedFit[T]:
     """Carry a fit out as every publication is. `facts` are public, and not among the model's parameters."""
     account = account_of(model, adjacency, facts)
@@ -60,6 +58,7 @@ def published_fit(
         price=price,
         account=account,
         progress=False,
+        public=lambda rows: warn_of_delta(delta, rows),
     ) as found:
         return found
 
@@ -86,11 +85,6 @@ def checked_entropy(entropy: object) -> Entropy:
             remedy="Leave it out; or, for experiments only, give SeededEntropy(seed)",
         )
     return entropy
-
-
-def delta_warning(work: Pass, delta: float, adjacency: Adjacency) -> Callable[[Sums], None] | None:
-    """For `Stage.inspect`: the warning of a large δ, where the number of rows is public."""
-    return (lambda sums: warn_of_delta(delta, work, sums)) if adjacency.name == "replace-one" else None
 
 
 def _with_receipt(program: Program[T]) -> Program[PublishedFit[T]]:

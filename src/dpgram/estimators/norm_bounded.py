@@ -12,8 +12,7 @@ from typing import Any, Final, Self, final
 
 import numpy as np
 
-from dpgram.engines.passes import Pass
-from dpgram.estimators._fit_publication import delta_warning, published_fit
+from dpgram.estimators._fit_publication import published_fit
 from dpgram.estimators._parameters import number, public_bound
 from dpgram.estimators.base import PrivateRegressor
 from dpgram.lattice import ROW_NORM
@@ -74,12 +73,7 @@ class FitParameters:
     def stage(self, measurement: Measurement) -> Stage:
         """One pass over the rows, of which one measurement is drawn."""
         schema = Schema(*map(numeric, self._names), numeric(TARGET), constant=False)
-        work = Pass(rules=RowRules(schema=schema), statistics=(measurement.statistic,))
-        return Stage(
-            work=work,
-            measurements=(measurement,),
-            inspect=delta_warning(work, self.guarantee.delta, self.adjacency),
-        )
+        return Stage(rules=RowRules(schema=schema), measurements=(measurement,))
 
     @property
     def _names(self) -> tuple[str, ...]:
@@ -148,6 +142,7 @@ class NormBoundedRegressor(PrivateRegressor, ABC):
             price=calibration.event,
             entropy=source,
             facts={"width": parameters.width},
+            delta=parameters.guarantee.delta,
         )
         self.coef_, self.intercept_, self.receipt_ = found.result, 0.0, found.receipt
         self.claimed_ = parameters.guarantee

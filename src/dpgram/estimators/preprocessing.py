@@ -19,9 +19,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpgram.core.noise import Entropy
 from dpgram.document.fields import AdjacencyName
-from dpgram.engines.passes import Pass
 from dpgram.errors import GuaranteeError, tell_caller
-from dpgram.estimators._fit_publication import checked_entropy, delta_warning, published_fit
+from dpgram.estimators._fit_publication import checked_entropy, published_fit
 from dpgram.estimators._parameters import for_each, number, one_of, pair, size
 from dpgram.estimators._table import floats
 from dpgram.lattice import ROW_NORM_SQUARED
@@ -217,13 +216,14 @@ class MomentTransformer(BudgetedTransformer, ABC):
         measurement = ColumnMoments.calibrated(sums, asked, relation)
         source = copy.deepcopy(checked_entropy(self.entropy))
         found = published_fit(
-            _column_moments(measurement, asked.delta),
+            _column_moments(measurement),
             model=self,
             data=X,
             adjacency=relation,
             price=measurement.event,
             entropy=source,
             facts={"width": X.shape[1]},
+            delta=asked.delta,
         )
         self.sensitivity_ = measurement.sensitivity
         self.guarantee_, self.event_ = asked, measurement.event
@@ -280,14 +280,9 @@ class SigmaClipper(MomentTransformer):
         return high if self.sides == "one" else np.maximum(high, self.mean_ - reach)
 
 
-def _column_moments(measurement: ColumnMoments, delta: float) -> Program[MeasuredColumnMoments]:
+def _column_moments(measurement: ColumnMoments) -> Program[MeasuredColumnMoments]:
     schema = Schema(*map(numeric, measurement.sums.columns), constant=False)
-    work = Pass(rules=RowRules(schema=schema), statistics=(measurement.statistic,))
-    answer = yield Stage(
-        work=work,
-        measurements=(measurement,),
-        inspect=delta_warning(work, delta, measurement.adjacency),
-    )
+    answer = yield Stage(rules=RowRules(schema=schema), measurements=(measurement,))
     found: MeasuredColumnMoments = answer.published[0]
     return found
 

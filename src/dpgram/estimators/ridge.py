@@ -17,9 +17,8 @@ from dpgram.analysis.quality import SIGNAL_TO_NOISE
 from dpgram.analysis.regress import Method, check_alpha
 from dpgram.analysis.results import Regression
 from dpgram.analysis.unshrunken import unshrunken
-from dpgram.engines.passes import Pass
 from dpgram.errors import MechanismError
-from dpgram.estimators._fit_publication import delta_warning, published_fit
+from dpgram.estimators._fit_publication import published_fit
 from dpgram.estimators._table import Table
 from dpgram.estimators.base import refuse_learnt_units, refuse_units
 from dpgram.estimators.linear import Matrix, RegressionEstimator, penalised
@@ -130,6 +129,7 @@ class PrivateRidge(RegressionEstimator):
             price=law.event,
             entropy=source,
             facts={"schema": table.schema.to_dict(), "target": target},
+            delta=float(self.delta),
         )
         (self.sums_, public_rows), self.receipt_ = found.result, found.receipt
         self.entropy_ = source.label
@@ -152,15 +152,8 @@ class PrivateRidge(RegressionEstimator):
     ) -> Program[tuple[NoisySums, int | None]]:
         """One stage: the sums of the target, and the number of rows where it is public."""
         measurement = Target(encoder=Encoder(table.schema, missing=self.missing), law=law)
-        work = Pass(
-            rules=RowRules(schema=table.schema, missing=self.missing),
-            statistics=(measurement.statistic,),
-        )
-        answer = yield Stage(
-            work=work,
-            measurements=(measurement,),
-            inspect=delta_warning(work, float(self.delta), law.adjacency),
-        )
+        rules = RowRules(schema=table.schema, missing=self.missing)
+        answer = yield Stage(rules=rules, measurements=(measurement,))
         return NoisySums.of(answer.published[0], law, entropy), answer.public_rows
 
     def _from_release(

@@ -29,7 +29,6 @@ from dpgram.document.fields import (
     Measurements,
 )
 from dpgram.document.measurements import histogram_rows, level_count, number_bounds
-from dpgram.engines.passes import Pass
 from dpgram.engines.threads import one_blas_thread
 from dpgram.errors import GuaranteeError, LearningError
 from dpgram.lattice import ROW_NORM_SQUARED
@@ -67,7 +66,6 @@ from dpgram.rows.encoder import Encoder
 from dpgram.sums.histograms import HistogramColumn
 
 if TYPE_CHECKING:
-    from dpgram.engines.passes import Sums
     from dpgram.publishing.measurements.base import Measurement
     from dpgram.schema import Schema
 
@@ -91,7 +89,7 @@ class Adapted:
     """What each release records, in order; the counts of the clip come with the matrix."""
 
 
-def adapt(calibration: AdaptiveCalibration, inspect: Callable[[Pass, Sums], None]) -> Program[Adapted]:
+def adapt(calibration: AdaptiveCalibration) -> Program[Adapted]:
     """Stage after stage, each from what the earlier ones published.
 
     Proof: proofs/adaptive.md#adaptive-composition.
@@ -110,11 +108,11 @@ def adapt(calibration: AdaptiveCalibration, inspect: Callable[[Pass, Sums], None
         )
     )
     if opened:
-        answer = yield stage(request, schema, opened, inspect)
+        answer = yield stage(request, schema, opened)
         measured += answer.published
         schema = with_levels(schema, measured).with_bounds(coarse_bounds(measured, answer.drawn))
     counted = each_group([_histograms(calibration, schema)] * len(request.rules.groups))
-    answer = yield stage(request, schema, (counted,), inspect)
+    answer = yield stage(request, schema, (counted,))
     histograms: tuple[MeasuredHistograms, ...] = by_group(counted, answer.published[0])
     _refuse_lost(calibration, histograms, answer.drawn)
     # Weighted rows count for less than one each: only histograms tell how many there are in this sense.
@@ -131,12 +129,11 @@ def adapt(calibration: AdaptiveCalibration, inspect: Callable[[Pass, Sums], None
             clear,
             share=request.split.histograms / len(histograms[0].columns),
             rest=calibration.matrices_rest,
-            inspect=inspect,
         )
     blocks = _blocks(calibration, parts, histograms, zoomed, rows)
     firsts = tuple(one for block in blocks for one in (block.first, block.reach) if one is not None)
     if firsts:
-        answer = yield stage(request, schema, firsts, inspect)
+        answer = yield stage(request, schema, firsts)
         found = iter(answer.published)
         blocks = tuple(block.whitened(found) for block in blocks)
     own = [terms for block in blocks for terms in block.terms()]

@@ -9,7 +9,7 @@ proofs/bounds.md
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
@@ -20,7 +20,6 @@ from dpgram.document.fields import (
     Measurements,
 )
 from dpgram.document.measurements import latest
-from dpgram.engines.passes import Pass
 from dpgram.errors import LearningError, MechanismError
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import (
@@ -65,7 +64,6 @@ from dpgram.rows.encoder import Encoder
 from dpgram.sums.zoom import zoom_steps
 
 if TYPE_CHECKING:
-    from dpgram.engines.passes import Sums
     from dpgram.publishing.measurements.base import Measurement
     from dpgram.schema import Schema
 
@@ -289,7 +287,7 @@ class LearntFacts:
     """What each block's release records, in order."""
 
 
-def learn(calibration: LearningCalibration, inspect: Callable[[Pass, Sums], None]) -> Program[LearntFacts]:
+def learn(calibration: LearningCalibration) -> Program[LearntFacts]:
     """Part after part, each from what the earlier ones published.
 
     Proof: proofs/bounds.md#bounds-order.
@@ -301,7 +299,7 @@ def learn(calibration: LearningCalibration, inspect: Callable[[Pass, Sums], None
     rows = 0.0
     first = tuple(_first_measurements(calibration))
     if first:
-        answer = yield stage(request, rules.schema, first, inspect)
+        answer = yield stage(request, rules.schema, first)
         measured += answer.published
         drawn = answer.drawn
         public_rows = answer.public_rows
@@ -318,7 +316,7 @@ def learn(calibration: LearningCalibration, inspect: Callable[[Pass, Sums], None
             bounds=tuple(bounds.values()),
             rows=max(rows, 1.0),
         )
-        answer = yield stage(request, schema, (bins,), inspect)
+        answer = yield stage(request, schema, (bins,))
         measured += answer.published
         schema = _with_bounds(calibration, schema, measured, max(rows, 1.0))
     blocks = request.blocks

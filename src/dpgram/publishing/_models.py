@@ -19,7 +19,6 @@ from dpgram.analysis.glm import FeatureSpace, NewtonStep
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.pilot import Pilot, pilot
 from dpgram.document.fields import UnmeasuredModel
-from dpgram.engines.passes import Pass
 from dpgram.errors import AnalysisError, MechanismError, OptionsError, tell_caller
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import Gaussian, PublicFacts
@@ -87,8 +86,7 @@ def measured_models(
     steps: list[Any] = []
     while waiting:
         measurements = tuple(measurement for _, measurement in waiting)
-        work = Pass(rules=rules, statistics=tuple(one.statistic for one in measurements))
-        answer = yield Stage(work=work, measurements=measurements)
+        answer = yield Stage(rules=rules, measurements=measurements)
         steps += answer.published
         going = []
         for (one, _), published in zip(waiting, answer.published, strict=True):

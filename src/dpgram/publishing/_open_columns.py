@@ -5,14 +5,13 @@ Everything here is a function of public facts and of what was published before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dpgram.core.noise import LARGEST_SCALE
 from dpgram.document.fields import MeasuredLevels, MeasuredOctaves
 from dpgram.document.octaves import OctaveRun
-from dpgram.engines.passes import Pass
 from dpgram.errors import GuaranteeError, LearningError
 from dpgram.privacy.accountant import Event, describe
 from dpgram.privacy.count_noise import CountLaw, CountNoise, scale_of_counts
@@ -22,7 +21,6 @@ from dpgram.publishing.measurements.levels import Levels
 from dpgram.publishing.publication import Stage
 
 if TYPE_CHECKING:
-    from dpgram.engines.passes import Sums
     from dpgram.publishing.measurements.base import Measurement
     from dpgram.publishing.request import Request
     from dpgram.schema import Schema
@@ -75,17 +73,9 @@ def open_measurements(
         )
 
 
-def stage(
-    request: Request,
-    schema: Schema,
-    measurements: tuple[Measurement, ...],
-    inspect: Callable[[Pass, Sums], None],
-) -> Stage:
+def stage(request: Request, schema: Schema, measurements: tuple[Measurement, ...]) -> Stage:
     """One pass for these measurements, with the schema as far as it is known."""
-    work = Pass(
-        rules=replace(request.rules, schema=schema), statistics=tuple(one.statistic for one in measurements)
-    )
-    return Stage(work=work, measurements=measurements, inspect=lambda sums: inspect(work, sums))
+    return Stage(rules=replace(request.rules, schema=schema), measurements=measurements)
 
 
 def with_levels(schema: Schema, measured: Sequence[Any]) -> Schema:

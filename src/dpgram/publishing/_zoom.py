@@ -11,13 +11,12 @@ proofs/adaptive.md#adaptive-zoom
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final, final
 
 from dpgram.document.fields import LevelHistogram, MeasuredHistograms, MeasuredZoom, NumberHistogram
-from dpgram.engines.passes import Pass
 from dpgram.privacy.count_noise import CountNoise, price_of_counts
 from dpgram.publishing._open_columns import stage
 from dpgram.publishing._scales import window
@@ -27,7 +26,6 @@ from dpgram.publishing.publication import Program
 from dpgram.sums.histograms import HistogramColumn
 
 if TYPE_CHECKING:
-    from dpgram.engines.passes import Sums
     from dpgram.publishing.request import Request
     from dpgram.schema import Schema
 
@@ -59,7 +57,6 @@ def zoom(
     *,
     share: float,
     rest: Fraction,
-    inspect: Callable[[Pass, Sums], None],
 ) -> Program[Zoomed]:
     """Look after look, each at the columns that the one before shows to be too coarse, in any clear group.
 
@@ -110,7 +107,7 @@ def zoom(
             for one, own in zip(ends, latest, strict=True)
         ]
         counted = each_group(members)
-        answer = yield stage(request, schema, (counted,), inspect)
+        answer = yield stage(request, schema, (counted,))
         price += cost
         seen |= dict.fromkeys(names, now)
         for number, found in enumerate(by_group(counted, answer.published[0])):

@@ -1,10 +1,10 @@
-"""The order that is the guarantee, written once: read → charge → draw → publish, stage after stage.
+"""What stands around the core's order (`dpgram.core.run`): tables, ledgers, files, programs, messages.
 
-A *program* is a generator of stages. Each says what is added up in one pass and which measurements are drawn
-of it; what it gets back is published, and the next stage may depend on it and on public facts alone. Nothing
-else in dpgram charges a ledger or draws noise (tests/unit/test_one_path.py).
+A *program* is a generator of stages. Each says which measurements are drawn in one pass; what it gets back is
+published, and the next stage may depend on it and on public facts alone. Nothing else in dpgram charges a
+ledger or draws noise (tests/unit/test_one_path.py).
 
-    read the table             an error, a report that fails, a limit: nothing was spent
+    read the table             an error, a limit: nothing was spent
     charge the whole price     refused: nothing was spent
     draw, keep on disk         a crash from here on: the same call goes on from what was kept
     go on to the next stage    may read the table again
@@ -18,13 +18,13 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, final
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar, final
 
 from dpgram.core.accounting import Price, keeps
+from dpgram.core.run import Measure, carry_out
+from dpgram.engines.passes import Pass
 from dpgram.errors import (
     BudgetExceeded,
     DpgramError,
@@ -35,11 +35,10 @@ from dpgram.errors import (
 )
 from dpgram.privacy.accountant import describe
 from dpgram.privacy.adjacency import Adjacency
-from dpgram.privacy.events import ApproximateEvent, Event, GaussianEvent, Part, PureEvent, composed, parts_of
-from dpgram.privacy.exact_sums import float_up, root_up
 from dpgram.privacy.sampling.bars import late_bar, on_terminal
 from dpgram.privacy.sampling.directions import WATCHED
 from dpgram.publishing._journal import Journal, Kept, open_journal, read_back
+from dpgram.publishing.measurements.base import cost_of, event_of
 from dpgram.rows.floats import as_numpy_begins
 
 if TYPE_CHECKING:
@@ -47,18 +46,17 @@ if TYPE_CHECKING:
 
     from dpgram.core.noise import Entropy
     from dpgram.engines.base import Engine
-    from dpgram.engines.passes import Pass, Sums
+    from dpgram.engines.passes import Sums
     from dpgram.engines.threads import Progress
+    from dpgram.privacy.events import Event
     from dpgram.privacy.guarantee import Guarantee
     from dpgram.privacy.ledger import Ledger
     from dpgram.privacy.receipt import Receipt
     from dpgram.publishing.measurements.base import Measurement
     from dpgram.rows.rules import RowRules
+    from dpgram.sums.base import Statistic
 
 T = TypeVar("T")
-
-_ROUNDING: Final = Fraction(1, 10**12)
-"""By which the prices of parts, each rounded up, may exceed the price of the whole."""
 
 
 @final
@@ -66,17 +64,28 @@ _ROUNDING: Final = Fraction(1, 10**12)
 class Stage:
     """One pass over the table, and what is drawn of its sums."""
 
-    work: Pass
+    rules: RowRules
     measurements: tuple[Measurement, ...]
-    """One for each statistic of the pass, in order."""
-    inspect: Callable[[Sums], None] | None = None
-    """For the curator's eyes, after reading and before the charge: whatever it raises costs nothing."""
-    carry: Callable[[tuple[Sums, ...]], tuple[Any, ...]] | None = None
-    """What is drawn of, made of the sums and of what the curator has kept; one for each measurement.
+    shown: bool = False
+    """Whether its counts are those that the curator sees when all is drawn."""
+    beside: tuple[Statistic, ...] = ()
+    """What is added up too, for the curator's own file: nothing is drawn of it."""
 
-    In a series: the exact sums of earlier periods are added, and those of this one are kept, durably."""
-    look: Callable[[Sums], None] | None = None
-    """For the curator's eyes, after the draw: must not raise."""
+    @property
+    def work(self) -> Pass:
+        """One statistic for each measurement, in order: what is priced is what is added up."""
+        statistics = tuple(one.statistic for one in self.measurements)
+        return Pass(rules=self.rules, statistics=(*statistics, *self.beside))
+
+    @property
+    def wanted(self) -> list[Measure | Measurement]:
+        """What the core draws, and measurements with a law of their own."""
+        return [one.measure(self.rules) or one for one in self.measurements]
+
+    def record(self, drawn: Sequence[Any]) -> tuple[Any, ...]:
+        """What is published of it."""
+        found = zip(self.measurements, self.wanted, drawn, strict=True)
+        return tuple(one.record(each) if isinstance(own, Measure) else each for one, own, each in found)
 
 
 @final
@@ -135,6 +144,9 @@ class Prepaid:
     """The file of the series, beside which what was drawn is kept."""
     key: Mapping[str, object]
     """Which series, and which of its periods."""
+    carry: Callable[[Stage, tuple[Sums, ...]], tuple[Any, ...]]
+    """What is drawn of, for each measurement of a stage: the exact sums of earlier periods are added, and
+    those of this one are kept, durably."""
 
 
 def key_of(ledger: Ledger, request: Mapping[str, object]) -> dict[str, object]:
@@ -214,16 +226,22 @@ def publication(
     account: Account | Prepaid | None = None,
     progress: Progress = None,
     promise: Guarantee | None = None,
+    public: Callable[[int], None] | None = None,
+    rows_at_most: RowsAtMost | None = None,
+    report: Callable[[T, Sums], None] | None = None,
 ) -> Iterator[T]:
     """Carry a program out. What was paid for is kept on disk until the block ends without an error.
 
     `price` is that of everything it may draw: refused before a row is read where the ledger has less, or
-    where noise that costs it would not keep what is promised, and charged whole before the first draw.
+    where noise that costs it would not keep what is promised, and charged whole before the first draw. Under
+    replace-one `public` receives the number of rows, or units, which is public there: whatever it raises
+    costs nothing. `report` receives the result and the sums of the stage that is shown, after the last draw.
 
     Proofs: proofs/measurements.md#measurements-order, proofs/measurements.md#measurements-reserve.
     """
     refuse_seeded(entropy, account)
-    if promise is not None and not _keeps(price, promise):
+    promised = cost_of(price)
+    if promise is not None and not promised.own and not keeps(promised, promise.epsilon, promise.delta):
         raise MechanismError(
             "the parts of this publication cost more than its guarantee",
             got=describe(price),
@@ -245,18 +263,21 @@ def publication(
                 with journal.dropped_on_error():
                     account.check(price)
         run = _Run(
+            program=program,
             data=data,
             engine=engine,
-            entropy=entropy,
             adjacency=adjacency,
             price=price,
             account=account,
             journal=journal,
             progress=progress,
+            public=public,
+            rows_at_most=rows_at_most,
         )
         try:
-            with as_numpy_begins():
-                result = run.carry_out(program)
+            with as_numpy_begins(), run.watched():
+                carry_out(run, promised=promised, relation=adjacency.name, entropy=entropy)
+            result: T = run.result
         except DpgramError as stopped:
             # Noise hid what was needed, or nothing was charged, now or by a run before this one: there is
             # nothing to go on with.
@@ -265,27 +286,10 @@ def publication(
             if over or not stopped.charged:
                 run.finish()
             raise
+        if report is not None and run.shown is not None:
+            report(result, run.shown)
         yield result
         run.finish()
-
-
-def _keeps(price: Event, promise: Guarantee) -> bool:
-    """Whether noise of this price keeps the promise, by the core's own curve.
-
-    Mechanisms with a law of their own have a curve of their own, by which they were calibrated.
-    """
-    spent = Price()
-    for part in parts_of(price):
-        match part:
-            case GaussianEvent(mu=mu):
-                spent += Price(mu_squared=Fraction(mu) ** 2)
-            case PureEvent(epsilon=epsilon):
-                spent += Price(epsilon=Fraction(epsilon))
-            case ApproximateEvent(epsilon=0.0, delta=delta):
-                spent += Price(delta=Fraction(delta))
-            case _:
-                return True
-    return keeps(spent, promise.epsilon, promise.delta)
 
 
 def refuse_seeded(entropy: Entropy, account: Account | Prepaid | None) -> None:
@@ -319,97 +323,132 @@ def drawn(source: Drawable, exact: Any, entropy: Entropy) -> Any:
 
 
 @final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowsAtMost:
+    """For more rows the arithmetic of this mechanism is not proven: a limit that is public and far away."""
+
+    mechanism: str
+    rows: int
+
+    def check(self, rows: int) -> None:
+        """Like the overflow of the sums (docs/limits.md)."""
+        if rows > self.rows:
+            raise MechanismError(
+                f"{self.mechanism} needs eigenvalues or an inverse, whose error is bounded for fewer rows",
+                limit=f"{self.rows:,} rows",
+                remedy="Use gaussian or matrix-laplace, which need neither",
+            )
+
+
+@final
 @dataclass(slots=True, kw_only=True)
-class _Run:
-    """One publication under way.
+class _Run(Generic[T]):
+    """One publication under way, around the core's loop.
 
     Proofs: proofs/measurements.md#measurements-order, proofs/measurements.md#measurements-resume.
     """
 
+    program: Program[T]
     data: object
     engine: Engine
-    entropy: Entropy
     adjacency: Adjacency
     price: Event
     account: Account | Prepaid | None
     journal: Journal | None
     progress: Progress
+    public: Callable[[int], None] | None
+    rows_at_most: RowsAtMost | None
+    result: Any = None
+    spent: Price = Price()  # noqa: RUF009  (it is frozen)
     receipt: Receipt | None = None
     public_rows: int | None = None
-    allowance: Allowance = field(default_factory=lambda: Allowance())  # noqa: PLW0108  (it is defined below)
+    shown: Sums | None = None
     reserved: bool = False
     """Whether the whole price was charged, where anything is."""
-    drawn: list[Event | Price] = field(default_factory=list)
     paying: bool = False
     """Whether a charge may have been made."""
+    reading: Path | None = None
+    """The file from which the stage at hand was read back."""
     recalled: bool = False
     """Whether the caller knows that a result comes from the file of an interrupted run."""
 
-    def carry_out(self, program: Program[T]) -> T:
-        number, stage = 0, next(program)
-        while True:
-            published, reading = self._published(number, stage)
-            answer = Answer(
-                published=published,
-                receipt=self.receipt,
-                drawn=together(self.drawn),
-                public_rows=self.public_rows,
-            )
+    def following(self, published: tuple[Any, ...] | None, spent: Price) -> Stage | None:
+        """What the program yields next, or its result."""
+        if published is None:
+            return next(self.program)
+        self.spent = spent
+        answer = Answer(
+            published=published,
+            receipt=self.receipt,
+            drawn=event_of(spent),
+            public_rows=self.public_rows,
+        )
+        with contextlib.nullcontext() if self.reading is None else read_back(self.reading):
             try:
-                with reading:
-                    stage = program.send(answer)
+                return self.program.send(answer)
             except StopIteration as end:
-                result: T = end.value
-                return result
-            number += 1
+                self.result = end.value
+        return None
 
     def finish(self) -> None:
         """Nothing more is drawn: the release is safe, noisy results have stopped it, or nothing was paid."""
         if self.journal is None:
             return
         if self.receipt is not None and isinstance(self.account, Account):
-            _close(self.account, self.journal, self.receipt, together(self.drawn))
+            _close(self.account, self.journal, self.receipt, event_of(self.spent))
         else:
             self.journal.finish()
 
-    def _published(
-        self, number: int, stage: Stage
-    ) -> tuple[tuple[Any, ...], contextlib.AbstractContextManager[None]]:
-        """What this stage gives, and what goes around whoever takes it: it may be read back from a file."""
+    def kept(self, number: int, stage: Stage) -> tuple[Any, ...] | None:
+        """What an interrupted run of the same publication has drawn already."""
         kept = None if self.journal is None else self.journal.kept(number)
+        self.reading = None
         if self.journal is None or kept is None:
-            return self._measured(number, stage), contextlib.nullcontext()
-        return self._recalled(stage, kept, self.journal.path), read_back(self.journal.path)
+            return None
+        self.reading = self.journal.path
+        self.pay()
+        if not self.recalled:
+            self.recalled = True
+            place = self.reading.name
+            tell_caller(f"what an interrupted run has drawn, of the table that it read, comes from {place}")
+        self.public_rows = kept.public_rows
+        with read_back(self.reading):
+            found = zip(stage.measurements, kept.published, strict=True)
+            return tuple(measurement.from_json(plain) for measurement, plain in found)
 
-    def _measured(self, number: int, stage: Stage) -> tuple[Any, ...]:
-        """Read, charge, draw, keep: in this order."""
-        sums = self._read(stage)
-        if number == 0 and self.adjacency.name == "replace-one":
-            units = stage.work.rules.unit is not None
-            self.public_rows = stage.work.units_read(sums) if units else stage.work.rows_read(sums)
-        if stage.inspect is not None and not self.reserved:
-            stage.inspect(sums)
-        exact: tuple[Any, ...] = stage.work.by_statistic(sums)
-        if stage.carry is not None:
+    def read(self, number: int, stage: Stage) -> tuple[Any, ...]:
+        """The exact sums of every measurement; whatever is wrong so far has cost nothing."""
+        work = stage.work
+        sums = self._added_up(work)
+        if number == 0:
+            self._check_rows(work, sums)
+        if stage.shown:
+            self.shown = sums
+        exact: tuple[Any, ...] = work.by_statistic(sums)
+        if isinstance(self.account, Prepaid):
             # From here on sums may be on disk: only a journal tells what was interrupted from an old copy.
-            self.paying = self.paying or isinstance(self.account, Prepaid)
-            exact = stage.carry(exact)
-        self._use(stage)
-        with self._watched():
-            published = tuple(
-                measured(measurement, found, stage.work.rules, self.entropy)
-                for measurement, found in zip(stage.measurements, exact, strict=True)
-            )
+            self.paying = True
+            exact = self.account.carry(stage, exact)
+        found = zip(stage.wanted, exact[: len(stage.measurements)], strict=True)
+        return tuple([each.cells for each in one] if isinstance(own, Measure) else one for own, one in found)
+
+    def _check_rows(self, work: Pass, sums: Sums) -> None:
+        if self.rows_at_most is not None:
+            self.rows_at_most.check(work.rows_read(sums))
+        if self.adjacency.name == "replace-one":
+            units = work.rules.unit is not None
+            self.public_rows = work.units_read(sums) if units else work.rows_read(sums)
+            if self.public is not None and not self.reserved:
+                self.public(self.public_rows)
+
+    def keep(self, number: int, stage: Stage, published: tuple[Any, ...]) -> None:
+        """Durable before anybody can act on it, so that no second noise is ever drawn for it."""
         if self.journal is not None:
             plain = [m.to_json(each) for m, each in zip(stage.measurements, published, strict=True)]
-            # Durable before anybody can act on it, so that no second noise is ever drawn for it.
             self.journal.keep(number, Kept(published=plain, public_rows=self.public_rows))
-        if stage.look is not None:
-            stage.look(sums)
-        return published
 
     @contextlib.contextmanager
-    def _watched(self) -> Iterator[None]:
+    def watched(self) -> Iterator[None]:
         """Directions of many columns take minutes: a bar on a terminal counts them, where rows have one."""
         if self.progress is not None or not on_terminal():
             yield
@@ -421,26 +460,13 @@ class _Run:
             finally:
                 WATCHED.reset(before)
 
-    def _recalled(self, stage: Stage, kept: Kept, journal: Path) -> tuple[Any, ...]:
-        """What an interrupted run of the same publication has drawn already."""
-        self._use(stage)
-        if not self.recalled:
-            self.recalled = True
-            tell_caller(
-                f"what an interrupted run has drawn, of the table that it read, comes from {journal.name}"
-            )
-        self.public_rows = kept.public_rows
-        with read_back(journal):
-            found = zip(stage.measurements, kept.published, strict=True)
-            return tuple(measurement.from_json(plain) for measurement, plain in found)
-
-    def _read(self, stage: Stage) -> Sums:
+    def _added_up(self, work: Pass) -> Sums:
         """The exact sums of one pass. After the charge nothing but the source itself may make it fail."""
         progress = harmless(self.progress) if self.reserved and callable(self.progress) else self.progress
         with warnings.catch_warnings(record=True) as cautions:
             warnings.simplefilter("always")
             try:
-                sums = self.engine.add_up(self.data, stage.work, progress=progress)
+                sums = self.engine.add_up(self.data, work, progress=progress)
             except DpgramError as problem:
                 if not self.reserved or self.account is None:
                     raise
@@ -461,21 +487,10 @@ class _Run:
             final=False,
         )
 
-    def _use(self, stage: Stage) -> None:
-        """Before a draw: the charge, if it was not made, and whether it covers this.
-
-        What the core draws, it prices itself.
-        """
-        if not self.reserved:
-            self._charge()
-        for measurement in stage.measurements:
-            measure = measurement.measure(stage.work.rules)
-            cost = measurement.event if measure is None else measure.price(self.adjacency.name)
-            self.allowance.use(cost)
-            self.drawn.append(cost)
-
-    def _charge(self) -> None:
+    def pay(self) -> None:
         """The whole price, durable when this returns. What an interrupted run has paid is not paid again."""
+        if self.reserved:
+            return
         if isinstance(self.account, Prepaid):
             self.paying = True
             self.receipt = self.account.receipt
@@ -492,7 +507,6 @@ class _Run:
                 )
                 self.recalled = True
             self.receipt = paid
-        self.allowance.add(self.price)
         self.reserved = True
 
     def _pay(self, account: Account, receipt_id: str) -> Receipt:
@@ -503,87 +517,8 @@ class _Run:
             raise
 
 
-@final
-class Allowance:
-    """What was charged and is not yet drawn. A defence in depth: no draw that its charge does not cover.
-
-    Proof: proofs/measurements.md#measurements-composition.
-    """
-
-    def __init__(self) -> None:
-        self._squares, self._epsilons, self._deltas = Fraction(0), Fraction(0), Fraction(0)
-        self._others: Counter[Part] = Counter()
-        self._most = Fraction(0)
-
-    def add(self, event: Event) -> None:
-        """A charge was made."""
-        self._move(event, 1)
-        self._most = max(self._most, self._squares, self._epsilons)
-
-    def use(self, what: Event | Price) -> None:
-        """Something is about to be drawn: refuse what no charge covers."""
-        if isinstance(what, Price):
-            self._squares -= what.mu_squared
-            self._epsilons -= what.epsilon
-            self._deltas -= what.delta
-        else:
-            self._move(what, -1)
-        slack = self._most * _ROUNDING
-        short = min(self._squares, self._epsilons, self._deltas) < -slack
-        if short or any(count < 0 for count in self._others.values()):
-            raise MechanismError(
-                "a measurement would cost more than was charged for it",
-                got=what if isinstance(what, Price) else describe(what),
-                remedy="This is a bug: please report it. Nothing was drawn",
-            )
-
-    def _move(self, event: Event, sign: int) -> None:
-        for part in parts_of(event):
-            match part:
-                case GaussianEvent(mu=mu):
-                    self._squares += sign * Fraction(mu) ** 2
-                case PureEvent(epsilon=epsilon):
-                    self._epsilons += sign * Fraction(epsilon)
-                case ApproximateEvent(epsilon=0.0, delta=delta):
-                    self._deltas += sign * Fraction(delta)
-                case _:
-                    self._others[part] += sign
-
-
-def together(drawn: Iterable[Event | Price]) -> Event | None:
-    """What was drawn as one event: sums of μ², ε and δ, and beside them what cannot be added.
-
-    Proof: proofs/measurements.md#measurements-reserve.
-    """
-    spent, others = Price(), list[Event]()
-    for each in drawn:
-        if isinstance(each, Price):
-            spent += each
-            continue
-        for part in parts_of(each):
-            match part:
-                case GaussianEvent(mu=mu):
-                    spent += Price(mu_squared=Fraction(mu) ** 2)
-                case PureEvent(epsilon=epsilon):
-                    spent += Price(epsilon=Fraction(epsilon))
-                case ApproximateEvent(epsilon=0.0, delta=delta):
-                    spent += Price(delta=Fraction(delta))
-                case _:
-                    others.append(part)
-    parts: list[Event] = []
-    if spent.mu_squared:
-        parts.append(GaussianEvent(mu=root_up(spent.mu_squared)))
-    if spent.epsilon:
-        parts.append(PureEvent(epsilon=float_up(spent.epsilon)))
-    if spent.delta:
-        parts.append(ApproximateEvent(epsilon=0.0, delta=float_up(spent.delta)))
-    return composed([*parts, *others]) if parts or others else None
-
-
-def warn_of_delta(delta: float, work: Pass, sums: Sums) -> None:
-    """Only under replace-one: there the number of rows is public, so that this depends on no row."""
-    unit = work.rules.unit
-    rows = work.rows_read(sums) if unit is None else work.units_read(sums)
+def warn_of_delta(delta: float, rows: int, unit: str | None = None) -> None:
+    """For a number of rows, or units, that is public."""
     if delta * rows > 1.0:
         tell_caller(
             f"delta = {delta:g} is more than one in {rows} {'rows' if unit is None else 'units'}: "

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Literal, Never, Unpack, final
 
@@ -18,8 +18,7 @@ from dpgram.core.units import PolicyCounts
 from dpgram.document.fields import AdjacencyName, Group, Measurements
 from dpgram.document.measurements import unresolved
 from dpgram.engines.find import find_engine
-from dpgram.engines.passes import Pass
-from dpgram.errors import DpgramError, MechanismError, OptionsError, tell_caller
+from dpgram.errors import DpgramError, OptionsError, tell_caller
 from dpgram.mechanisms import MechanismLike
 from dpgram.models import Model
 from dpgram.privacy.accountant import Event, describe
@@ -44,6 +43,7 @@ from dpgram.publishing.publication import (
     Account,
     Answer,
     Program,
+    RowsAtMost,
     Stage,
     key_of,
     publication,
@@ -61,9 +61,9 @@ from dpgram.publishing.request import (
     requested,
 )
 from dpgram.publishing.split import Adaptive
-from dpgram.publishing.terms import ReleaseTerms, matrix_pass, matrix_terms, plain_price
+from dpgram.publishing.terms import ReleaseTerms, matrix_terms, plain_price
 from dpgram.release import Release
-from dpgram.rows.rules import EVERY_ROW, Rows
+from dpgram.rows.rules import EVERY_ROW, RowRules, Rows
 from dpgram.schema import Schema
 from dpgram.schema.columns import Categorical
 
@@ -118,13 +118,13 @@ def publish(
     matrix of the columns as declared (docs/explanation/how-it-works.md, docs/how-to/no-bounds.md).
     `mechanism` is an object of `dpgram.mechanisms` with its parameters, such as `Sketch(degrees=400)`, or a
     name, for its defaults (docs/reference/mechanisms.md); "auto" takes the one of least forecast error,
-    `Auto(semidefinite=True)` that of those which give a positive semidefinite matrix. `models` are declared
-    beforehand, such as `linear("cost")`: what they need beyond the matrix is measured too, each with a share
-    of the budget (docs/how-to/models.md). `engine` says where
-    rows are read and added up: "local", "dask", "spark", an engine object with its options, or "auto", by
-    the type of `data` (docs/how-to/engines.md). `note` stays in the ledger. `report` receives, before the
-    charge, what the curator may know and nobody else (where something is learnt, the number of rows; then,
-    after it, all counts and what was learnt). What does not go together is in docs/reference/options.md.
+    `Auto(semidefinite=True)` that of those which give a positive semidefinite matrix. `models` are
+    declared beforehand, such as `linear("cost")`: what they need beyond the matrix is measured too, each
+    with a share of the budget (docs/how-to/models.md). `engine` says where rows are read and added up:
+    "local", "dask", "spark", an engine object with its options, or "auto", by the type of `data`
+    (docs/how-to/engines.md). `note` stays in the ledger. `report` receives, after the last draw, what the
+    curator may know and nobody else: all counts, and what was measured. What does not go together is in
+    docs/reference/options.md.
 
     A call that is interrupted after its charge, by whatever, is taken up again by the same call: what was
     drawn is kept beside the ledger until then, and nothing is charged or drawn twice.
@@ -262,23 +262,29 @@ def published(
     refuse_undecided(request.schema)
     book = open_ledger(ledger)
     currency = None if book is None else book.currency
+    family, stop, most = adaptive_family(request, currency), None, None
     order = _Order(request=request, entropy=entropy.label, report=report)
-    family, stop = adaptive_family(request, currency), None
     if family is not None:
         refuse_pure_models(request, pure=family == "pure")
         adaptive = calibrate_adaptive(request, family)
         stop = noisy_stop(adaptive)
-        _refuse_expected(request, adaptive.octaves)
-        program, price = order.adaptive(adaptive), adaptive.price
+        order.price, order.octaves = adaptive.price, adaptive.octaves
+        program = order.adaptive(adaptive)
     elif request.split:
         calibration = calibrate_learning(request, currency)
-        _refuse_expected(request, calibration.octaves)
-        program, price = order.learning(calibration), calibration.price
+        order.price, order.octaves = calibration.price, calibration.octaves
+        if calibration.rows_at_most is not None:
+            most = RowsAtMost(mechanism=calibration.mechanism.name, rows=calibration.rows_at_most)
+        program = order.learning(calibration)
     else:
         refuse_pure_models(request, pure=currency == "epsilon")
         terms = matrix_terms(request, currency)
-        price = plain_price(request, terms)
-        program = order.plain(terms, price)
+        order.price = plain_price(request, terms)
+        limits = [one.mechanism for one in terms if one.mechanism.kind.rows_at_most is not None]
+        if limits:
+            most = RowsAtMost(mechanism=limits[0].name, rows=limits[0].kind.rows_at_most or 0)
+        program = order.plain(terms)
+    _refuse_expected(request, order.octaves)
     account = None
     if book is not None:
         account = Account(
@@ -294,9 +300,12 @@ def published(
         engine=WatchedEngine(engine=engine, rules=request.rules, tell=tell_caller, stop=stop),
         entropy=entropy,
         adjacency=request.adjacency,
-        price=price,
+        price=order.price,
         promise=request.guarantee,
         account=account,
+        public=order.public,
+        rows_at_most=most,
+        report=order.tell,
         progress=progress,
     ) as releases:
         yield releases
@@ -329,26 +338,19 @@ class _Order:
     request: Request
     entropy: Literal["system", "seeded"]
     report: Callable[[CuratorReport], None] | None
+    price: Event = field(init=False)
+    octaves: CountNoise | None = None
+    """By which the bounds of open columns are learnt."""
+    parts: list[tuple[ReleaseTerms, str | None]] = field(default_factory=list)
+    """Of the releases, in order: known when they are drawn."""
     started: float = 0.0
 
     def __post_init__(self) -> None:
         self.started = time.perf_counter()
 
-    def plain(self, terms: tuple[ReleaseTerms, ...], price: Event) -> Program[tuple[Release, ...]]:
+    def plain(self, terms: tuple[ReleaseTerms, ...]) -> Program[tuple[Release, ...]]:
         """Everything is public but the matrix: one stage, and those of declared models."""
-        work = matrix_pass(terms, self.request.rules)
-
-        def inspect(sums: Sums) -> None:
-            self._refuse_too_many_rows(terms, max(found.counts.rows_used for found in sums))
-            self._warn_of_delta(work, sums)
-            for one, found in zip(self._parts(terms), sums, strict=True):
-                self._tell(*one, found.counts, price)
-
-        answer = yield Stage(
-            work=work,
-            measurements=tuple(one.measurement for one in terms),
-            inspect=inspect,
-        )
+        answer = yield self._matrices(terms, self.request.rules)
         parts = self._parts(terms)
         drawn = list(chain.from_iterable(answer.published))
         releases = self._releases(parts, drawn, [()] * len(parts), answer)
@@ -360,41 +362,13 @@ class _Order:
 
     def learning(self, calibration: LearningCalibration) -> Program[tuple[Release, ...]]:
         """What the schema leaves open is measured first."""
-
-        def before(work: Pass, sums: Sums) -> None:
-            rows = work.rows_read(sums)
-            self._refuse_public(work, sums, calibration.octaves)
-            name = calibration.mechanism.name
-            self._refuse_too_many(name, calibration.rows_at_most, rows)
-            self._warn_of_delta(work, sums)
-            if self.report is not None:
-                # Before the charge: a report that fails must not cost a release that was paid for.
-                self.report(
-                    CuratorReport(
-                        counts=PolicyCounts(rows_read=rows),
-                        mechanism=name,
-                        reason="what is learnt comes first",
-                        price=describe(calibration.price),
-                        seconds=time.perf_counter() - self.started,
-                    )
-                )
-
-        learnt: LearntFacts = yield from learn(calibration, before)
+        learnt: LearntFacts = yield from learn(calibration)
         terms = learnt_terms(calibration, learnt)
         rules = replace(self.request.rules, schema=learnt.schema)
-        seen: list[Sums] = []
-        stage = Stage(
-            work=matrix_pass(terms, rules),
-            measurements=tuple(one.measurement for one in terms),
-            look=seen.append,
-        )
-        answer = yield stage
+        answer = yield self._matrices(terms, rules)
         parts = self._parts(terms)
         beside = [each for each in learnt.measured for _ in self.request.rules.groups]
         releases = self._releases(parts, chain.from_iterable(answer.published), beside, answer)
-        for sums in seen:
-            for (one, level), found in zip(parts, sums, strict=True):
-                self._tell_afterwards(one, level, found.counts, calibration.price, releases[0].measured)
         for name in unresolved(releases[0]):
             tell_caller(
                 f"the bounds learnt for {name!r} are far wider than its values, so that noise will hide it: "
@@ -404,31 +378,10 @@ class _Order:
 
     def adaptive(self, calibration: AdaptiveCalibration) -> Program[tuple[Release, ...]]:
         """Histograms, a rough matrix, and the matrix in coordinates that follow from them."""
-
-        def before(work: Pass, sums: Sums) -> None:
-            self._refuse_public(work, sums, calibration.octaves)
-            self._warn_of_delta(work, sums)
-            if self.report is not None:
-                # Before the charge: a report that fails must not cost a release that was paid for.
-                self.report(
-                    CuratorReport(
-                        counts=PolicyCounts(rows_read=work.rows_read(sums)),
-                        mechanism="gaussian" if calibration.family == "gaussian" else "matrix-laplace",
-                        reason="histograms come first",
-                        price=describe(calibration.price),
-                        seconds=time.perf_counter() - self.started,
-                    )
-                )
-
-        adapted = yield from adapt(calibration, before)
+        adapted = yield from adapt(calibration)
         matrices, clips = adapted.matrices, [clip for clip in adapted.clips if clip is not None]
         rules = replace(self.request.rules, schema=adapted.schema)
-        seen: list[Sums] = []
-        answer = yield Stage(
-            work=Pass(rules=rules, statistics=tuple(one.statistic for one in (*matrices, *clips))),
-            measurements=(*matrices, *clips),
-            look=seen.append,
-        )
+        answer = yield Stage(rules=rules, measurements=(*matrices, *clips), shown=True)
         found = [by_group(one, each) for one, each in zip(matrices, answer.published, strict=False)]
         left = iter(answer.published[len(matrices) :])
         counted = [
@@ -439,7 +392,7 @@ class _Order:
             before if taken is None else (*before, taken)
             for before, taken in zip(adapted.measured, chain.from_iterable(counted), strict=True)
         ]
-        parts = list(zip(adapted.terms, self.request.rules.groups * len(matrices), strict=True))
+        parts = self.parts = list(zip(adapted.terms, self.request.rules.groups * len(matrices), strict=True))
         drawn = [gram for each in found for (gram,) in each]
         releases = self._releases(parts, drawn, measured, answer)
         if self.request.models:  # groups and blocks are refused: there is one release
@@ -448,21 +401,23 @@ class _Order:
                 budget = ModelsBudget(request=self.request, whole=calibration.whole)
                 beside = yield from measured_models(budget, adapted.terms[0], releases[0], rules)
             releases = self._releases(parts, drawn, [(*measured[0], *beside)], answer)
-        for sums in seen:
-            for (one, level), total in zip(parts, sums, strict=False):
-                self._tell_afterwards(one, level, total.counts, calibration.price, releases[0].measured)
         return releases
 
-    def _refuse_public(self, work: Pass, sums: Sums, octaves: CountNoise | None) -> None:
+    def _matrices(self, terms: Sequence[ReleaseTerms], rules: RowRules) -> Stage:
+        """The matrices of all blocks and groups."""
+        return Stage(rules=rules, measurements=tuple(one.measurement for one in terms), shown=True)
+
+    def public(self, rows: int) -> None:
         """Under replace-one the number of rows, or units, is public: too few of them cost nothing."""
-        if self.request.adjacency.name == "replace-one":
-            units = self.request.rules.unit is not None
-            rows = work.units_read(sums) if units else work.rows_read(sums)
-            refuse_few_rows(self.request, octaves, float(rows), paid=None)
+        if self.request.split:
+            refuse_few_rows(self.request, self.octaves, float(rows), paid=None)
+        if self.request.expected is None:
+            warn_of_delta(self.request.guarantee.delta, rows, self.request.rules.unit)
 
     def _parts(self, terms: Sequence[ReleaseTerms]) -> list[tuple[ReleaseTerms, str | None]]:
         """Every release: a block, and in it a group."""
-        return [(one, level) for one in terms for level in self.request.rules.groups]
+        self.parts = [(one, level) for one in terms for level in self.request.rules.groups]
+        return self.parts
 
     def _releases(
         self,
@@ -499,55 +454,28 @@ class _Order:
             )
         return tuple(releases)
 
-    def _tell(self, terms: ReleaseTerms, level: str | None, counts: PolicyCounts, price: Event) -> None:
-        if self.report is not None:
-            self.report(self._report(terms, level, counts, price))
-
-    def _tell_afterwards(
-        self,
-        terms: ReleaseTerms,
-        level: str | None,
-        counts: PolicyCounts,
-        price: Event,
-        measured: Measurements,
-    ) -> None:
+    def tell(self, releases: tuple[Release, ...], sums: Sums) -> None:
+        """The exact counts, for the curator alone, once all is drawn."""
         if self.report is None:
             return
         try:
-            self.report(replace(self._report(terms, level, counts, price), measured=measured))
+            for (one, level), found in zip(self.parts, sums, strict=False):
+                told = self._report(one, level, found.counts)
+                self.report(replace(told, measured=releases[0].measured))
         except Exception as problem:  # noqa: BLE001  (whatever it is: the release has been paid for)
             tell_caller(f"report failed after the charge ({type(problem).__name__}); the release is whole")
 
-    def _report(
-        self, terms: ReleaseTerms, level: str | None, counts: PolicyCounts, price: Event
-    ) -> CuratorReport:
+    def _report(self, terms: ReleaseTerms, level: str | None, counts: PolicyCounts) -> CuratorReport:
         group, block = _group(self.request.rules.by, level), terms.block
         part = None if block is None else f"block {block.number} of {block.of}"
         return CuratorReport(
             counts=counts,
             mechanism=terms.mechanism.name,
             reason=terms.reason,
-            price=describe(price),
+            price=describe(self.price),
             seconds=time.perf_counter() - self.started,
             part=part if group is None else f"{group.column} = {group.level}",
         )
-
-    def _warn_of_delta(self, work: Pass, sums: Sums) -> None:
-        if self.request.expected is None and self.request.adjacency.name == "replace-one":
-            warn_of_delta(self.request.guarantee.delta, work, sums)
-
-    def _refuse_too_many_rows(self, terms: Sequence[ReleaseTerms], rows: int) -> None:
-        for one in terms:
-            self._refuse_too_many(one.mechanism.name, one.mechanism.kind.rows_at_most, rows)
-
-    def _refuse_too_many(self, name: str, limit: int | None, rows: int) -> None:
-        """Like the overflow of the sums: a limit of the arithmetic, public and far away (docs/limits.md)."""
-        if limit is not None and rows > limit:
-            raise MechanismError(
-                f"{name} needs eigenvalues or an inverse, whose error is bounded for fewer rows only",
-                limit=f"{limit:,} rows",
-                remedy="Use gaussian or matrix-laplace, which need neither",
-            )
 
 
 def _group(by: Categorical | None, level: str | None) -> Group | None:

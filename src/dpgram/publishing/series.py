@@ -331,7 +331,7 @@ class PeriodWork:
         measured: tuple[MeasuredMatrix | MeasuredReach, ...] = ()
         encoder, before = terms.plain_encoder(), Fraction(0)
         if counted is not None:
-            answer = yield self._early((counted,), first=True)
+            answer = yield self._stage((counted,))
             (found,) = answer.published
             before = _price(counted)
             encoder, measured, paid = yield from self._coordinates(found)
@@ -361,7 +361,7 @@ class PeriodWork:
         taken: list[Measurement] = [one for one in (first, reach) if first is not None and one is not None]
         if not taken:
             return encoder, (), Fraction(0)
-        answer = yield self._early(tuple(taken), first=False)
+        answer = yield self._stage(tuple(taken))
         rough, *counts = answer.published
         reach_seen = counts[0] if counts else None
         longest = last_radius(rough, reach_seen, rows=rows, mu=terms.middle, width=width)
@@ -379,40 +379,33 @@ class PeriodWork:
         clip = self.terms.clip(stream.encoder)
         beside = [one for one in (clip, counted) if one is not None]
 
-        def carry(sums: tuple[Sums, ...]) -> tuple[Any, ...]:
-            exact, people = _kept_sums(sums[0][0], sums[-1][0])
-            if self.report is not None:
-                self.report(exact.counts)
-            return ((CombinedGram(self.carry(exact, people)),), *sums[1 : 1 + len(beside)])
-
-        answer = yield Stage(
-            work=self._pass((stream, *beside)),
-            measurements=(stream, *beside),
-            carry=carry,
-        )
+        answer = yield self._stage((stream, *beside))
         cells, *counts = answer.published
         taken = counts.pop(0) if clip is not None else None
         return DrawnPeriod(
             cells=cells, opening=opening, clip=taken, histograms=counts[0] if counts else found
         )
 
-    def _early(self, measurements: tuple[Measurement, ...], *, first: bool) -> Stage:
-        """A stage of the first period before its line of the stream; before the first nothing was drawn."""
+    def kept(self, stage: Stage, sums: tuple[Sums, ...]) -> tuple[Any, ...]:
+        """What is drawn of: of the stream, the sums of earlier periods too. The curator keeps these first.
 
-        def carry(sums: tuple[Sums, ...]) -> tuple[Any, ...]:
-            last = sums[-1][0]
-            self.begin(last if isinstance(last, ExactParticipants) else None, first)
-            return sums[: len(measurements)]
+        Before the line of the stream a first period has stages of its own, the first of which has histograms.
+        """
+        if isinstance(stage.measurements[0], StreamedGram):
+            exact, people = _kept_sums(sums[0][0], sums[-1][0])
+            if self.report is not None:
+                self.report(exact.counts)
+            return ((CombinedGram(self.carry(exact, people)),), *sums[1 : len(stage.measurements)])
+        last = sums[-1][0]
+        people = last if isinstance(last, ExactParticipants) else None
+        self.begin(people, isinstance(stage.measurements[0], Histograms))
+        return sums[: len(stage.measurements)]
 
-        return Stage(work=self._pass(measurements), measurements=measurements, carry=carry)
-
-    def _pass(self, measurements: tuple[Measurement, ...]) -> Pass:
-        """What the measurements need, and who took part."""
-        statistics = [one.statistic for one in measurements]
-        if self.left_out is not None:
-            statistics.append(ParticipantsStatistic(self.left_out.key))
+    def _stage(self, measurements: tuple[Measurement, ...]) -> Stage:
+        """What is drawn, and who took part."""
+        people = () if self.left_out is None else (ParticipantsStatistic(self.left_out.key),)
         rules = replace(self.terms.request.rules, left_out=self.left_out)
-        return Pass(rules=rules, statistics=tuple(statistics))
+        return Stage(rules=rules, measurements=measurements, beside=people)
 
 
 def _price(measurement: Measurement) -> Fraction:
@@ -448,7 +441,7 @@ def drawn_period(
         entropy=entropy,
         adjacency=work.terms.request.adjacency,
         price=work.terms.price,
-        account=Prepaid(receipt=receipt, path=path, key=key),
+        account=Prepaid(receipt=receipt, path=path, key=key, carry=work.kept),
         progress=progress,
     ) as found:
         yield found

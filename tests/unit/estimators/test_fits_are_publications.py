@@ -80,7 +80,7 @@ def log(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     watched(LocalEngine, "add_up", "read")
     watched(Ledger, "charge", "charge")
-    watched(publication, "measured", "draw")
+    watched(publication.Stage, "record", "draw")
     return told
 
 

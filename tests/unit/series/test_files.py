@@ -216,9 +216,9 @@ class TestNoSecondNoise:
         """It knows who was in the table of the first stage; the second was drawn of another one."""
         series = seeded(tmp_path / "a.series", [])
         path = secret_path(series.path)
-        for draws, first in ((FirstGram, 0), (StreamedGram, 1_000)):
+        for draws, how, first in ((FirstGram, "record", 0), (StreamedGram, "draw", 1_000)):
             with monkeypatch.context() as patch:
-                patch.setattr(draws, "draw", stopped)
+                patch.setattr(draws, how, stopped)
                 with pytest.raises(KeyboardInterrupt):
                     published(series, people(first, 1_000), "m1")
             if first == 0:

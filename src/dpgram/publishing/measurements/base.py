@@ -7,12 +7,16 @@ list of measurements in one event: docs/explanation/how-it-works.md, docs/adr/00
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, final
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar, cast, final
 
 import msgspec
 
+from dpgram.core.accounting import Price
 from dpgram.core.encode import broken
 from dpgram.core.run import Measure
+from dpgram.privacy.events import ApproximateEvent, GaussianEvent, PureEvent, composed, parts_of
+from dpgram.privacy.exact_sums import float_up, root_up
 from dpgram.sums.base import CoreStatistic
 
 if TYPE_CHECKING:
@@ -47,6 +51,11 @@ class Measurement(ABC):
         """What one draw costs."""
 
     @property
+    def cost(self) -> Price:
+        """The same for the core."""
+        return cost_of(self.event)
+
+    @property
     def added(self) -> Noise | None:
         """The noise that the core adds; None where a mechanism has a law of its own."""
         return None
@@ -74,3 +83,35 @@ class Measurement(ABC):
     def from_json(self, plain: Any) -> Any:
         """The same, read back."""
         return msgspec.convert(plain, self.result)
+
+
+def cost_of(event: Event) -> Price:
+    """What a charge pays for: sums of μ², ε and δ, and beside them what cannot be added."""
+    spent = Price()
+    for part in parts_of(event):
+        match part:
+            case GaussianEvent(mu=mu):
+                spent += Price(mu_squared=Fraction(mu) ** 2)
+            case PureEvent(epsilon=epsilon):
+                spent += Price(epsilon=Fraction(epsilon))
+            case ApproximateEvent(epsilon=0.0, delta=delta):
+                spent += Price(delta=Fraction(delta))
+            case _:
+                spent += Price(own=(part,))
+    return spent
+
+
+def event_of(spent: Price) -> Event | None:
+    """The same as one event, rounded up; None where nothing was spent.
+
+    Proof: proofs/measurements.md#measurements-reserve.
+    """
+    parts: list[Event] = []
+    if spent.mu_squared:
+        parts.append(GaussianEvent(mu=root_up(spent.mu_squared)))
+    if spent.epsilon:
+        parts.append(PureEvent(epsilon=float_up(spent.epsilon)))
+    if spent.delta:
+        parts.append(ApproximateEvent(epsilon=0.0, delta=float_up(spent.delta)))
+    parts += cast("tuple[Event, ...]", spent.own)
+    return composed(parts) if parts else None
