@@ -34,7 +34,7 @@ from dpgram.release import Release
 from dpgram.schema import Schema, numeric
 
 CHARGED_BEFORE: Final = 3
-OK, REFUSED, BROKEN = 0, 2, 70
+OK, REFUSED, SAVED_ELSEWHERE, BROKEN = 0, 2, 4, 70
 TELLING: Final = ("paid for", "was spent", "stays spent", "nothing need be published again")
 """How an error that comes after the charge says so, or that the release itself is not lost."""
 TABLE: Final = pa.table(
@@ -228,7 +228,8 @@ def _judged(flow: Flow, folder: Path, played: _Played, tally: Tally) -> list[str
         ledger = Ledger.open(folder / "a.ledger")
     except LedgerError as problem:
         return [*problems, f"the ledger does not open: {problem}"]
-    entries = len(ledger.history())
+    charges = [entry.number for entry in ledger.history()]
+    entries = len(charges)
     charged = entries > CHARGED_BEFORE
     if not CHARGED_BEFORE <= entries <= CHARGED_BEFORE + 1:
         problems.append(f"{entries} entries")
@@ -241,7 +242,7 @@ def _judged(flow: Flow, folder: Path, played: _Played, tally: Tally) -> list[str
         problems.append("charged, but it said that nothing was spent")
     whole = _whole(flow, folder, played, problems)
     problems += _disagreements(ledger, whole)
-    last = CHARGED_BEFORE + 1
+    last = charges[CHARGED_BEFORE] if charged else None
     complete = len([release for release in whole.values() if _entry(release) == last])
     if played.ending.code == OK and complete < len(flow.outputs):
         problems.append("it said all went well, but a release is missing")
@@ -255,7 +256,7 @@ def _judged_words(played: _Played) -> list[str]:
     problems = []
     if played.ending.hung:
         problems.append("it hung")
-    if "Traceback" in played.said or played.ending.code not in (OK, REFUSED, None):
+    if "Traceback" in played.said or played.ending.code not in (OK, REFUSED, SAVED_ELSEWHERE, None):
         problems.append(f"not a clear error: {played.said[-300:]}")
     if played.ending.code == REFUSED and len(played.said.strip().splitlines()) != 1:
         problems.append(f"not one line: {played.said[-300:]}")
@@ -300,7 +301,7 @@ def _judged_retry(flow: Flow, folder: Path) -> list[str]:
     ending = unwatched(lambda: flow.act(folder))
     if kept and own and own[0].closed:
         same = Ledger.open(folder / "a.ledger").history() == history
-        return [] if ending.code == REFUSED and same else ["a publication that was over went on"]
+        return [] if ending.code != OK and same else ["a publication that was over went on"]
     if ending.code != OK:
         return [f"the retry failed with {ending.code}"]
     before = [entry.number for entry in (history[:CHARGED_BEFORE] if kept else history)]

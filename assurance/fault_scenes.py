@@ -137,7 +137,7 @@ CLOCK: Final = ("2026-05-01", "1970-01-01", "9999-12-31", "2026-04-30", "1901-12
 
 def clock_jumps(folder: Path) -> Scene:
     """The clock jumps between charges, decades back and ages ahead: entries keep their order."""
-    moments: Iterator[str] = iter(CLOCK)
+    moments: Iterator[str] = (moment for moment in CLOCK for _ in range(2))  # its charge and its closing
 
     class Clock(datetime):
         @classmethod
@@ -151,7 +151,7 @@ def clock_jumps(folder: Path) -> Scene:
             scene.plays += 1
     checked = Ledger.open(ledger.path).verify(releases)
     scene.releases = len(releases)
-    if checked.unclaimed or [one.receipt and one.receipt.entry for one in releases] != [*range(1, 7)]:
+    if checked.unclaimed or [one.receipt and one.receipt.entry for one in releases] != [*range(1, 12, 2)]:
         scene.problems.append("entries lost their order")
     if [entry.time[:10] for entry in ledger.history()] != [*CLOCK]:
         scene.problems.append("the times in the history are not those of the clock")
@@ -354,8 +354,8 @@ def vanishing_table(folder: Path) -> Scene:
         warnings.simplefilter("ignore", DpgramWarning)  # it says that it goes on
         checked = ledger.verify([publish(None)])
     scene.releases = 1
-    if checked.unclaimed or checked.entries != 2:
-        scene.problems.append("the first charge was lost, or made again")
+    if checked.unclaimed or checked.entries != 1:
+        scene.problems.append("the charge was lost, or made again")
     return scene
 
 

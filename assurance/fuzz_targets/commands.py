@@ -37,7 +37,7 @@ LOADING: Final = 20.0
 LEFT_OUT: Final = ("demo", "reproduce", "audit")
 TELLING: Final = ("paid for", "was spent", "stays spent")
 PARTS: Final = 2
-"""A release that measures twice is paid for in two parts."""
+"""A release that measures twice is paid for once."""
 PUBLISH: Final = ("publish", "a.parquet", "--schema", "a.toml", "--epsilon", "0.5", "-o", "new.json")
 
 COMMANDS: Final[tuple[tuple[str, ...], ...]] = (

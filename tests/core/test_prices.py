@@ -156,7 +156,7 @@ def test_everything_together_keeps_the_guarantee() -> None:
         (0.1, 1e-9),
         (2.0, 3e-7),
         (0.7, 1e-5),
-    ]:  # the price of one plain matrix
+    ]:  # of one matrix
         assert keeps(Price(mu_squared=Fraction(mu_at_most(epsilon, delta)) ** 2), epsilon, delta)
     assert not keeps(Price(mu_squared=whole * Fraction(1001, 1000)), 1.0, 1e-6)
     assert keeps(Price(epsilon=Fraction(1)), 1.0, 0.0)
