@@ -80,7 +80,7 @@ data = pa.table({"age": [30.0] * 10, "bmi": [20.0] * 10})
 schema = Schema(numeric("age", 18, 90), numeric("bmi", 10, 60))
 engine = LocalEngine(threads=1)
 asked = {"epsilon": 0.3, "delta": 1e-8, "adaptive": False, "engine": engine, "progress": False}
-dpgram.publish(data, schema, **asked)
+dpgram.publish(data, schema, ledger=None, **asked)
 print("ready", flush=True)
 sys.stdin.readline()
 number = 0

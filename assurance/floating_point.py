@@ -224,6 +224,7 @@ def _published(table: pa.Table) -> Any:
         rows=Rows(radius=1.0),
         engine=LocalEngine(threads=1),
         adaptive=False,
+        ledger=None,
     )
 
 

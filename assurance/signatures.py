@@ -31,7 +31,9 @@ def examine() -> Part:
         folder = Path(name)
         key, other = SigningKey.create(folder / "a.key"), SigningKey.create(folder / "b.key")
         mode = stat.S_IMODE((folder / "a.key").stat().st_mode)
-        plain = publish(insurance.table(2_000), insurance.schema(), epsilon=1.0, delta=1e-6, adaptive=False)
+        plain = publish(
+            insurance.table(2_000), insurance.schema(), epsilon=1.0, delta=1e-6, ledger=None, adaptive=False
+        )
         signed = plain.sign(key)
         path = signed.save(folder / "signed.json")
         again = load(path, public_key=key.public).save(folder / "again.json")

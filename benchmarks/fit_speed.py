@@ -35,7 +35,7 @@ for width in json.loads(sys.argv[3]):
         hidden = draw.normal(size=(20_000, 3))
         values = np.tanh(hidden @ draw.normal(size=(3, width - 1)) + draw.normal(size=(20_000, width - 1)))
         schema = dg.Schema(*(dg.numeric(name, -1, 1) for name in names))
-        options = {"epsilon": 20.0, "delta": 1e-6, "mechanism": "gaussian"}
+        options = {"epsilon": 20.0, "delta": 1e-6, "ledger": None, "mechanism": "gaussian"}
         if "adaptive" in dg.publish.__code__.co_varnames:
             options["adaptive"] = False
         dg.publish(dict(zip(names, values.T)), schema, **options).save(path)

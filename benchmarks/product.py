@@ -86,7 +86,14 @@ def publish_against_reading(rows: int, width: int) -> tuple[float, float, float,
         adding = best(lambda: gram(path, schema, progress=False), OF_FILES)
         publishing = best(
             lambda: dg.publish(
-                path, schema, epsilon=1.0, delta=1e-6, progress=False, mechanism="gaussian", adaptive=False
+                path,
+                schema,
+                epsilon=1.0,
+                delta=1e-6,
+                ledger=None,
+                progress=False,
+                mechanism="gaussian",
+                adaptive=False,
             ),
             OF_FILES,
         )

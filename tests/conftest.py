@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import warnings
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,6 +25,30 @@ settings.register_profile(
     "fixed", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("fixed")
+
+
+def _ask_no_more_for_a_ledger() -> None:
+    """Of what most tests publish, no ledger should keep count."""
+    from dpgram.publishing.request import warn_of_no_ledger
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warn_of_no_ledger()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_ledger_is_meant() -> None:
+    _ask_no_more_for_a_ledger()
+
+
+@pytest.fixture
+def asks_for_a_ledger() -> Iterator[None]:
+    """As in a new process, where the first publication without a word about a ledger warns."""
+    from dpgram.publishing.request import warn_of_no_ledger
+
+    warn_of_no_ledger.cache_clear()
+    yield
+    _ask_no_more_for_a_ledger()
 
 
 def shared_data_folder() -> Path:

@@ -100,6 +100,7 @@ def docstrings() -> Iterator[doctest.DocTest]:
             yield from (docstring for docstring in found if docstring.examples)
 
 
+@pytest.mark.usefixtures("asks_for_a_ledger")
 @pytest.mark.parametrize("example", list(docstrings()), ids=lambda example: example.name)
 def test_examples_run(example: doctest.DocTest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

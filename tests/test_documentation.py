@@ -36,6 +36,7 @@ def heads(text: str) -> list[list[str]]:
 
 # Of an adaptive release, and true or not by its noise; docs/how-to/regress.md says what it means.
 @pytest.mark.filterwarnings("ignore:rows far from the others count less:dpgram.errors.DpgramWarning")
+@pytest.mark.usefixtures("asks_for_a_ledger")
 @pytest.mark.parametrize("page", pages(), ids=lambda p: str(p.relative_to(PROJECT)))
 def test_examples_run(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest

@@ -7,7 +7,7 @@ import math
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from tests.flat import publish
 from tests.flat import terms as agree
 
+import dpgram as dg
 from dpgram.core.noise import SeededEntropy, SystemEntropy
 from dpgram.core.run import Measure
 from dpgram.engines.local import LocalEngine, gram
@@ -595,3 +596,38 @@ class TestWarnings:
 @pytest.fixture(autouse=True)
 def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.usefixtures("asks_for_a_ledger")
+class TestWithoutALedger:
+    """A publication of which nobody said whether a ledger pays asks, once in a process."""
+
+    DATA: ClassVar = {"x": [0.1, 0.2]}
+    ASKED: ClassVar[dict[str, Any]] = {"epsilon": 1.0, "delta": 1e-6, "adaptive": False, "progress": False}
+
+    @pytest.mark.parametrize("publish", [dg.publish, dg.publish_each])
+    def test_it_asks_once(self, publish: Any) -> None:
+        schema = dg.Schema(dg.numeric("x", -1, 1))
+        with pytest.warns(DpgramWarning, match=r"give ledger=…, or ledger=None if that is meant") as told:
+            publish(self.DATA, schema, **self.ASKED)
+        assert [Path(one.filename).name for one in told] == ["test_publish.py"]
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            dg.publish(self.DATA, schema, **self.ASKED)
+            dg.publish_each(self.DATA, schema, **self.ASKED)
+        assert caught == []
+
+    @pytest.mark.parametrize("publish", [dg.publish, dg.publish_each])
+    @pytest.mark.filterwarnings("error")
+    def test_an_answer_is_taken(self, publish: Any, tmp_path: Path) -> None:
+        schema = dg.Schema(dg.numeric("x", -1, 1))
+        publish(self.DATA, schema, ledger=None, **self.ASKED)
+        ledger = dg.Ledger.create(tmp_path / "a.ledger", name="a", epsilon=2, delta=1e-5)
+        publish(self.DATA, schema, ledger=ledger, **self.ASKED)
+        assert ledger.history()
+
+    @pytest.mark.filterwarnings("error")
+    def test_where_warnings_are_errors_it_asks_every_time(self) -> None:
+        for _ in range(2):
+            with pytest.raises(DpgramWarning, match="no ledger keeps count"):
+                dg.publish(self.DATA, dg.Schema(dg.numeric("x", -1, 1)), **self.ASKED)

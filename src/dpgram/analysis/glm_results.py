@@ -94,7 +94,8 @@ class GeneralizedLinear(Estimates):
     def odds_ratios(self, level: float = 0.95) -> Mapping[str, tuple[float, float, float]]:
         """Name → (odds ratio, low, high) of one unit more, for the logit.
 
-        >>> declared = dg.publish(table, schema, epsilon=8, delta=1e-6, models=[dg.logistic("smoker=yes")])
+        >>> models = [dg.logistic("smoker=yes")]
+        >>> declared = dg.publish(table, schema, epsilon=8, delta=1e-6, ledger=None, models=models)
         >>> ratio, low, high = declared.regress("smoker=yes", family="logistic").odds_ratios()["charges"]
         >>> 1 < low < ratio < high
         True
@@ -104,7 +105,8 @@ class GeneralizedLinear(Estimates):
     def rate_ratios(self, level: float = 0.95) -> Mapping[str, tuple[float, float, float]]:
         """Name → (ratio of expected counts, low, high) of one unit more, for counts.
 
-        >>> declared = dg.publish(table, schema, epsilon=8, delta=1e-6, models=[dg.poisson("charges")])
+        >>> models = [dg.poisson("charges")]
+        >>> declared = dg.publish(table, schema, epsilon=8, delta=1e-6, ledger=None, models=models)
         >>> ratio, low, high = declared.regress("charges", family="poisson").rate_ratios()["smoker=yes"]
         >>> 1 < low < ratio < high
         True
@@ -124,7 +126,8 @@ class GeneralizedLinear(Estimates):
 
         Errors are those of the coefficients; that of the mean slope is smaller and left out.
 
-        >>> declared = dg.publish(table, schema, epsilon=8, delta=1e-6, models=[dg.logistic("smoker=yes")])
+        >>> models = [dg.logistic("smoker=yes")]
+        >>> declared = dg.publish(table, schema, epsilon=8, delta=1e-6, ledger=None, models=models)
         >>> fit = declared.regress("smoker=yes", family="logistic")
         >>> effect, low, high = fit.marginal_effects()["charges"]
         >>> 0 < low < effect < high
@@ -142,7 +145,8 @@ class GeneralizedLinear(Estimates):
     def predict(self, rows: object) -> Vector:
         """The probability that the target is one, or the expected count: rows as for a regression.
 
-        >>> declared = dg.publish(table, schema, epsilon=8, delta=1e-6, models=[dg.logistic("smoker=yes")])
+        >>> models = [dg.logistic("smoker=yes")]
+        >>> declared = dg.publish(table, schema, epsilon=8, delta=1e-6, ledger=None, models=models)
         >>> few, many = declared.regress("smoker=yes", family="logistic").predict(
         ...     {"age": [40, 40], "charges": [2_000, 30_000]}
         ... )
@@ -157,7 +161,8 @@ class GeneralizedLinear(Estimates):
 
         NaN where the noise leaves no such coefficient; no ends for a row with a level that has no rows.
 
-        >>> declared = dg.publish(table, schema, epsilon=8, delta=1e-6, models=[dg.logistic("smoker=yes")])
+        >>> models = [dg.logistic("smoker=yes")]
+        >>> declared = dg.publish(table, schema, epsilon=8, delta=1e-6, ledger=None, models=models)
         >>> fit = declared.regress("smoker=yes", family="logistic")
         >>> ((p, low, high),) = fit.predict_interval({"age": [40], "charges": [9_000]})
         >>> bool(0 <= low < p < high <= 1)
@@ -177,7 +182,8 @@ class GeneralizedLinear(Estimates):
     def summary(self, level: float = 0.95) -> str:
         """Coefficients with intervals, and what they rest on, as text.
 
-        >>> declared = dg.publish(table, schema, epsilon=8, delta=1e-6, models=[dg.logistic("smoker=yes")])
+        >>> models = [dg.logistic("smoker=yes")]
+        >>> declared = dg.publish(table, schema, epsilon=8, delta=1e-6, ledger=None, models=models)
         >>> print(declared.regress("smoker=yes", family="logistic").summary().splitlines()[0])
         Logit of smoker=yes, declared beforehand, from a private release
         """
@@ -201,7 +207,8 @@ class GeneralizedLinear(Estimates):
     def plot(self, path: str | Path | None = None, *, level: float = 0.95, dark: bool = False) -> Figure:
         """Each coefficient with its interval, times half of its column's public range.
 
-        >>> declared = dg.publish(table, schema, epsilon=8, delta=1e-6, models=[dg.logistic("smoker=yes")])
+        >>> models = [dg.logistic("smoker=yes")]
+        >>> declared = dg.publish(table, schema, epsilon=8, delta=1e-6, ledger=None, models=models)
         >>> figure = declared.regress("smoker=yes", family="logistic").plot("logit.png")
         """
         from dpgram.figures import BLUE, GREY, finished, new_figure
@@ -243,7 +250,8 @@ def declared_model(
     What is proven of counts: proofs/models.md#models-counts.
 
     >>> from dpgram.analysis import declared_model
-    >>> declared = dg.publish(table, schema, epsilon=8, delta=1e-6, models=[dg.logistic("smoker=yes")])
+    >>> models = [dg.logistic("smoker=yes")]
+    >>> declared = dg.publish(table, schema, epsilon=8, delta=1e-6, ledger=None, models=models)
     >>> declared_model(declared, "smoker=yes", family="logistic")
     <GeneralizedLinear: logistic of smoker=yes on 3 coefficients>
     """

@@ -318,8 +318,8 @@ def average(releases: Sequence[Document | Moments]) -> Moments:
     """Σ w_kG̃_k with w_k ∝ 1/σ_k²: for releases of the same table only.
 
     >>> from dpgram.analysis import average
-    >>> first = dg.publish(table, schema, epsilon=1, delta=1e-6, mechanism="gaussian", adaptive=False)
-    >>> second = dg.publish(table, schema, epsilon=1, delta=1e-6, mechanism="gaussian", adaptive=False)
+    >>> asked = {"epsilon": 1, "delta": 1e-6, "ledger": None, "mechanism": "gaussian", "adaptive": False}
+    >>> first, second = (dg.publish(table, schema, **asked) for _ in range(2))
     >>> both = average([first, second])
     >>> round(both.noise.diagonal_sd / average([first]).noise.diagonal_sd, 2)
     0.71

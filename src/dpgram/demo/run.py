@@ -213,7 +213,7 @@ def _real_patients(say: Say) -> tuple[Answer, ...]:
     schema = Schema(numeric("bmi", 15, 45), numeric("bp", 60, 140), numeric("progression", 0, 350))
     say(_heading("6. A small table of real patients"))
     say(_text(_PATIENTS))
-    release = publish(columns, schema, epsilon=2.0, delta=1e-6)
+    release = publish(columns, schema, epsilon=2.0, delta=1e-6, ledger=None)
     say(_text(_NOISE.format(name=release.mechanism.name)))
     found, notes = _compare(release.regress("progression", on=["bmi", "bp"]), columns, say)
     _tell(notes, say)

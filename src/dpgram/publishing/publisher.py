@@ -54,11 +54,13 @@ from dpgram.publishing.request import (
     LedgerLike,
     Options,
     Request,
+    Unsaid,
     check_rows,
     check_schema,
     open_ledger,
     refuse_undecided,
     requested,
+    said_ledger,
 )
 from dpgram.publishing.split import Adaptive
 from dpgram.publishing.terms import ReleaseTerms, matrix_terms, plain_price
@@ -97,7 +99,7 @@ def publish(
     *,
     epsilon: float,
     delta: float,
-    ledger: LedgerLike | None = None,
+    ledger: LedgerLike | Unsaid | None = Unsaid.UNSAID,
     rows: Rows = EVERY_ROW,
     adaptive: bool | Adaptive = True,
     mechanism: MechanismLike = "auto",
@@ -111,7 +113,8 @@ def publish(
 ) -> Release:
     """One (epsilon, delta)-differentially private release of the Gram matrix of `data` under `schema`.
 
-    `ledger` is charged before noise is drawn; without one nothing keeps count of what was spent. `rows` says
+    `ledger` is charged before noise is drawn; `ledger=None` says that nothing shall keep count of what was
+    spent. Where neither is said, a warning asks, once in a process. `rows` says
     who is protected and how rows count: see `Rows`. `adaptive=True` spends shares of the
     budget on histograms and a rough matrix, by which the matrix is measured where noise hides least, and on
     the bounds and levels that the schema leaves open; `Adaptive` sets the shares. `adaptive=False` draws one
@@ -135,7 +138,8 @@ def publish(
     >>> print(ledger.left())
     87% of the budget is left: enough for 6 more like the last release, or for one release of ε = 2.77 ...
     """
-    with _telling_what_was_spent(ledger):
+    paying = said_ledger(ledger)
+    with _telling_what_was_spent(paying):
         check_schema(schema, data)
         _refuse_several(schema, rows)
     (release,) = publish_with(
@@ -144,7 +148,7 @@ def publish(
         entropy=SystemEntropy(),
         epsilon=epsilon,
         delta=delta,
-        ledger=ledger,
+        ledger=paying,
         rows=rows,
         adaptive=adaptive,
         mechanism=mechanism,
@@ -167,12 +171,14 @@ def publish_each(
     Takes what `publish` takes. Groups are named by their level, blocks "block 1", "block 2" and so on; blocks
     share the budget.
 
-    >>> releases = dg.publish_each(table, schema, epsilon=1, delta=1e-6, rows=dg.Rows(by="smoker"))
+    >>> rows = dg.Rows(by="smoker")
+    >>> releases = dg.publish_each(table, schema, epsilon=1, delta=1e-6, ledger=None, rows=rows)
     >>> sorted(releases)
     ['no', 'yes']
     >>> releases["yes"].columns
     ('(constant)', 'age', 'charges')
     """
+    options["ledger"] = said_ledger(options.get("ledger", Unsaid.UNSAID))
     releases = publish_with(data, schema, entropy=SystemEntropy(), epsilon=epsilon, delta=delta, **options)
     return named(releases)
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from enum import Enum
+from functools import cache
 from typing import TYPE_CHECKING, Final, Never, TypeAlias, TypedDict, final
 
 import msgspec
 
 from dpgram.document.fields import AdjacencyName
-from dpgram.errors import GuaranteeError, LedgerError, OptionsError, SchemaError, shown, whole
+from dpgram.errors import GuaranteeError, LedgerError, OptionsError, SchemaError, shown, warn_caller, whole
 from dpgram.mechanisms import Auto, Mechanism, MechanismLike, PublicFacts, as_mechanism
 from dpgram.models import Model
 from dpgram.models.declared import checked_models
@@ -33,6 +35,12 @@ if TYPE_CHECKING:
 LedgerLike: TypeAlias = Ledger | str | os.PathLike[str]
 LEAST_EPSILON: Final = 1e-6
 """Here the noise of a single cell already outweighs a million rows."""
+
+
+class Unsaid(Enum):
+    """In place of a ledger where nobody spoke of one; None says that none shall pay."""
+
+    UNSAID = "unsaid"
 
 
 class Asked(TypedDict, total=False):
@@ -296,6 +304,21 @@ def check_rows(rows: object) -> None:
             got=repr(rows)[:100],
             remedy="Write rows=Rows(expected=10_000) for a guess of their number, or Rows(unit='id')",
         )
+
+
+def said_ledger(ledger: LedgerLike | Unsaid | None) -> LedgerLike | None:
+    """The ledger, with a warning where nobody said whether one pays, once in a process."""
+    if not isinstance(ledger, Unsaid):
+        return ledger
+    warn_of_no_ledger()
+    return None
+
+
+@cache
+def warn_of_no_ledger() -> None:
+    warn_caller(
+        "no ledger keeps count of what this release spends: give ledger=…, or ledger=None if that is meant"
+    )
 
 
 def open_ledger(ledger: LedgerLike | None) -> Ledger | None:

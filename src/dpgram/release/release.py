@@ -79,7 +79,7 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
         Adaptive releases have one of every column that was read from the table: of all rows, those with gaps
         in other columns included, and of one row of each person where persons are protected.
 
-        >>> wide = dg.publish(table, schema, epsilon=1, delta=1e-6)
+        >>> wide = dg.publish(table, schema, epsilon=1, delta=1e-6, ledger=None)
         >>> wide.histogram("smoker").values
         ('no', 'yes')
         """
@@ -340,7 +340,8 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
         >>> schema = dg.Schema(*columns, dg.product("treated", "after"))
         >>> rows = [(t, a, 3.0 + t - a + 2.0 * t * a) for t in (0, 1) for a in (0, 1)] * 2_000
         >>> visits = dict(zip(["treated", "after", "y"], map(list, zip(*rows)), strict=True))
-        >>> found = dg.publish(visits, schema, epsilon=8, delta=1e-6).did("y", "treated", "after")
+        >>> release = dg.publish(visits, schema, epsilon=8, delta=1e-6, ledger=None)
+        >>> found = release.did("y", "treated", "after")
         >>> print(found.summary().splitlines()[0])
         Difference-in-differences of y: treated × after, from a private release
         """
