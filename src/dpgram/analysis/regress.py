@@ -244,6 +244,11 @@ def _penalties_of_noise(moments: Moments, design: Design, problem: Problem) -> t
     lengths = np.sum(problem.basis**2, axis=0)
     spread = lengths * float(left @ left) + (problem.basis.T @ left) ** 2
     noise = problem.noise.offdiagonal_sd * np.sqrt(spread)
+    # Levels add up to one: were their penalties a little apart, minima would hang on the last digits.
+    sources = np.array([moments.schema.encoded[place].source for place in design.members])
+    for source in set(sources.tolist()):
+        own = sources == source
+        noise[own] = np.sqrt(np.mean(noise[own] ** 2))
     typical = float(np.sqrt(np.mean(noise**2))) if len(noise) else 0.0
     alpha = typical * math.sqrt(2.0 * math.log(2.0 * max(len(noise), 1))) / (problem.rows or 1.0)
     return alpha, np.where(noise > 0.0, noise, 1.0) / (typical if typical > 0.0 else 1.0)

@@ -16,8 +16,10 @@ from sklearn.linear_model import ElasticNet, Lasso, Ridge
 from tests.flat import publish
 from tests.unit.analysis.tables import encode, exact_moments, insurance, insurance_schema
 
+from dpgram.analysis.design import build_design
 from dpgram.analysis.moments import EncodedNoise, Moments
-from dpgram.analysis.regress import METHODS, regress
+from dpgram.analysis.normal_equations import by_column
+from dpgram.analysis.regress import METHODS, _penalties_of_noise, regress
 from dpgram.core.noise import SeededEntropy
 from dpgram.errors import AnalysisError, SchemaError
 from dpgram.noise import MatrixLaplace, SymmetricGaussian
@@ -227,6 +229,17 @@ def test_lasso_selects_what_stands_clear_of_the_noise(epsilon: float) -> None:
     assert nothing.fitted_rsquared == pytest.approx(0.0, abs=1e-9)
     assert "R² 0 (noisy) of the fitted column" in " ".join(nothing.summary().split())
     assert "penalty 10 in encoded units" in nothing.summary()
+
+
+def test_levels_of_one_column_have_one_penalty() -> None:
+    """They add up to one: with penalties a little apart the minimum would hang on last digits."""
+    moments = exact_moments(insurance_schema(), TABLE, sigma=60.0)
+    design = build_design(moments, "charges")
+    alpha, scales = _penalties_of_noise(moments, design, by_column(moments, design, "zero-negative"))
+    sources = [moments.schema.encoded[place].source for place in design.members]
+    assert alpha > 0.0
+    for source in set(sources):
+        assert len({scale for scale, own in zip(scales.tolist(), sources, strict=True) if own == source}) == 1
 
 
 # Metamorphic: known transformations, noise included.
