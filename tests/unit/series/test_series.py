@@ -488,7 +488,8 @@ class TestRepeats:
                 series.publish(people(0, 300), "m1", engine=ENGINE, progress=False)
         with pytest.raises(OptionsError, match="'m1' was begun"):
             series.publish(people(0, 300), "other", engine=ENGINE, progress=False)
-        series.publish(people(300, 200), "m1", engine=ENGINE, progress=False)
+        with pytest.warns(DpgramWarning, match=r"of the table that it read, comes from a\.series\.unf"):
+            series.publish(people(300, 200), "m1", engine=ENGINE, progress=False)
         counted: list[PolicyCounts] = []
         series.publish(people(0, 600), "m2", engine=ENGINE, progress=False, report=counted.append)
         assert counted[0].rows_left_out == 500
