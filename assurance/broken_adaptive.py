@@ -38,7 +38,7 @@ from dpgram.document.fields import (
 from dpgram.document.measurements import histogram_rows, learnt_bounds
 from dpgram.engines.local import LocalEngine, add_up
 from dpgram.engines.passes import Pass
-from dpgram.errors import DpgramError, DpgramWarning
+from dpgram.errors import DpgramError, DpgramWarning, ReleaseError
 from dpgram.lattice import ROW_NORM, ROW_NORM_SQUARED
 from dpgram.privacy.count_noise import CountNoise
 from dpgram.publishing import _adaptive, _coordinates, _scales, _zoom, publish_with
@@ -209,7 +209,10 @@ def _follows(fault: Fault, withheld: tuple[type, ...], open_columns: bool, _: bo
     with fault():
         release = released(open_columns=open_columns)
     kept = tuple(each for each in release.measured if not isinstance(each, withheld))
-    release = msgspec.structs.replace(release, measurements=kept)
+    try:
+        release = msgspec.structs.replace(release, measurements=kept)
+    except ReleaseError:  # nobody can load such a file
+        return Outcome(caught=True, figure="refused on loading")
     return checked(unexplained(release))
 
 
