@@ -90,6 +90,10 @@ SHORT: Mapping[str, Short] = {
     "clipped_answers": Short(("--runs", "2")),
     "collinear": Short(("1",), {"EXPONENTS": (9,)}),
     "contrast_coverage": Short(("--runs", "1")),
+    "core_speed": Short(
+        (str(PROJECT),),
+        {"LONG": (2_000, 5), "WIDE": (200, 8), "ROUNDS": 1, "WARM": 1},
+    ),
     "correlation_coverage": Short(("--tables", "1")),
     "costs": Short((), {"WIDTHS": (3, 4), "ROWS": 100, "MECHANISMS": ("gaussian",)}),
     "cps_wages": Short((), {"DRAWS": 2}, data=True),
