@@ -177,7 +177,8 @@ class Regression:
         whole = float(target @ moments.consistent_gram @ target)
         if whole <= SIGNAL_TO_NOISE * moments.noise.diagonal_sd * float(target @ target):
             return float("nan")
-        return float(np.clip(1.0 - float(left @ moments.consistent_gram @ left) / whole, 0.0, 1.0))
+        share = 1.0 - float(left @ moments.consistent_gram @ left) / whole
+        return float(np.clip(round(share, 12), 0.0, 1.0))  # what rounding alone leaves is no R²
 
     @property
     def rsquared_adj(self) -> float:
