@@ -25,7 +25,7 @@ import pyarrow as pa
 from assurance.trials import Outcome, Trial, checked
 from dpgram.core.noise import Entropy, SeededEntropy
 from dpgram.core.run import Measure
-from dpgram.core.sums import Lengths
+from dpgram.core.sums import Gram, Lengths
 from dpgram.core.units import PolicyCounts
 from dpgram.document.coordinates import Coordinates
 from dpgram.document.fields import (
@@ -168,7 +168,8 @@ def _exact_coordinates() -> Iterator[None]:
     honest_draw, honest = Measure.draw, _coordinates.whitening
 
     def draw(self: Measure, exact: Sequence[Any], entropy: Entropy) -> Any:
-        seen[:] = exact
+        if isinstance(self.what, Gram):
+            seen[:] = exact
         return honest_draw(self, exact, entropy)
 
     def spying(first: MeasuredMatrix, rows: float) -> Coordinates:
@@ -257,7 +258,13 @@ def _histograms_for_nothing() -> Iterator[None]:
 @contextlib.contextmanager
 def _looks_for_nothing() -> Iterator[None]:
     """Closer looks, of whose price the matrices know nothing."""
-    with mock.patch.object(_zoom, "price_of_counts", return_value=Fraction(0)):
+    honest = _zoom.zoom
+
+    def looks(*arguments: Any, **options: Any) -> Any:
+        found = yield from honest(*arguments, **options)
+        return replace(found, price=Fraction(0))
+
+    with mock.patch.object(_adaptive, "zoom", looks):
         yield
 
 

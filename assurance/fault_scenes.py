@@ -324,19 +324,18 @@ def vanishing_table(folder: Path) -> Scene:
     pq.write_table(table(3_000), place)
     schema = Schema(numeric("age"), numeric("bmi", 10, 60))
 
-    def publish(report: Callable[[object], None] | None) -> Release:
+    def publish(progress: Callable[[int], None] | None) -> Release:
         return dpgram.publish(
             place,
             schema,
             epsilon=1.0,
             delta=1e-6,
             ledger=ledger,
-            progress=False,
-            report=report,
+            progress=progress,
             adaptive=dpgram.Adaptive(bounds=0.3),
         )
 
-    def vanish(_: object) -> None:
+    def vanish(_: int) -> None:
         place.unlink(missing_ok=True)
 
     try:

@@ -200,18 +200,6 @@ class TestPrices:
         release = dg.publish(data, self.OPEN, ledger=book, **asked)
         assert [each.entry for each in release.receipts] == [3]
 
-    def test_a_report_that_fails_before_the_charge_stops_it_for_nothing(self, tmp_path: Any) -> None:
-        book = dg.Ledger.create(tmp_path / "a", name="a", epsilon=3, delta=1e-5)
-
-        def stops(report: Any) -> None:
-            assert report.measured == ()
-            assert report.counts.rows_read == ROWS
-            raise RuntimeError("not today")
-
-        with pytest.raises(RuntimeError, match="not today"):
-            dg.publish(table(), schema(), epsilon=1, delta=1e-6, ledger=book, report=stops, progress=False)
-        assert book.entries == 0
-
     def test_levels_add_their_delta(self, tmp_path: Any) -> None:
         book = dg.Ledger.create(tmp_path / "a", name="a", epsilon=3, delta=1e-4, delta_reserved=1e-5)
         opened = dg.Schema(dg.numeric("x", 0, 100), dg.categorical("g"))

@@ -9,6 +9,7 @@ seeds).
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +19,9 @@ import pytest
 from assurance.adaptive_audit import PERSONS, SCHEMA, SETTINGS, VISITS, Setting, audited, people, stages, told
 
 import dpgram as dg
+from dpgram.core import sums as core
 from dpgram.core.noise import SeededEntropy
+from dpgram.core.run import Measure
 from dpgram.document.coordinates import Coordinates
 from dpgram.document.fields import MeasuredMatrix, MeasuredZoom
 from dpgram.engines.local import add_up
@@ -29,7 +32,7 @@ from dpgram.mechanisms import CalibratedGaussian, PublicFacts
 from dpgram.privacy.adjacency import AddRemove
 from dpgram.privacy.count_noise import CountNoise
 from dpgram.publishing.measurements.each_group import EachGroup
-from dpgram.publishing.measurements.gram import FirstGram, Gram
+from dpgram.publishing.measurements.gram import Gram
 from dpgram.publishing.measurements.histograms import Clip
 from dpgram.rows.encoder import Encoder
 from dpgram.rows.rules import row_rules
@@ -89,35 +92,29 @@ def test_rows_protected_for_persons_are_caught() -> None:
     assert not found.passes(persons.curve)
 
 
+def weak(which: Callable[[core.Sum], bool]) -> Callable[..., Any]:
+    """A core that draws a twentieth of the noise that it has priced."""
+    honest = Measure.draw
+
+    def draw(self: Measure, exact: Any, entropy: Any) -> Any:
+        noise = replace(self.noise, scale=self.noise.scale / 20.0) if which(self.what) else self.noise
+        return honest(replace(self, noise=noise), exact, entropy)
+
+    return draw
+
+
 def test_a_first_matrix_with_too_little_noise_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = FirstGram.draw
-
-    def weak(self: FirstGram, exact: Any, entropy: Any) -> MeasuredMatrix:
-        sigma = self.mechanism.sigma
-        quiet = honest(replace(self, mechanism=CalibratedGaussian(sigma=sigma / 20.0)), exact, entropy)
-        return type(quiet)(
-            share=quiet.share,
-            coordinates=quiet.coordinates,
-            radius=quiet.radius,
-            noise=self.mechanism.law(SCHEMA.width),
-            cells=quiet.cells,
-        )
-
     setting = Setting()
     curve = setting.curve
-    monkeypatch.setattr(FirstGram, "draw", weak)
+    first = weak(lambda what: isinstance(what, core.Gram) and what.rowmap.transform is None)
+    monkeypatch.setattr(Measure, "draw", first)
     assert not audited(setting, runs=RUNS, seed=4).passes(curve)
 
 
 def test_counts_with_too_little_noise_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = CountNoise.draw
-
-    def weak(self: CountNoise, cells: Any, entropy: Any) -> Any:
-        return honest(replace(self, scale=self.scale / 20.0), cells, entropy)
-
     setting = Setting()
     curve = setting.curve
-    monkeypatch.setattr(CountNoise, "draw", weak)
+    monkeypatch.setattr(Measure, "draw", weak(lambda what: not isinstance(what, core.Gram)))
     assert not audited(setting, runs=RUNS, seed=5).passes(curve)
 
 
