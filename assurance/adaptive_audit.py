@@ -11,10 +11,12 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import or_
 from typing import Any, Final, Literal, final
+from unittest import mock
 
 import numpy as np
 import numpy.typing as npt
@@ -42,7 +44,7 @@ from dpgram.errors import DpgramWarning
 from dpgram.models import Model, linear, logistic
 from dpgram.privacy.accountant import GaussianEvent, PureEvent, curve_of
 from dpgram.privacy.curves.base import PrivacyCurve
-from dpgram.publishing import publish_with
+from dpgram.publishing import _scales, _zoom, publish_with
 from dpgram.publishing.measurements.gram import full_matrix
 from dpgram.release import Release
 from dpgram.rows import Rows
@@ -124,7 +126,9 @@ class Setting:
 
     def publish(self, data: pa.Table, entropy: Entropy) -> Release:
         """The release that `publish` gives by default."""
-        with warnings.catch_warnings():
+        # So few rows tell little of how narrow a column is: a look is made as if it had been looked at.
+        easily = mock.patch.object(_zoom, "FAR_TOO_WIDE", _scales.NARROW) if self.wide else nullcontext()
+        with warnings.catch_warnings(), easily:
             warnings.simplefilter("ignore", DpgramWarning)
             (release,) = publish_with(
                 data,

@@ -126,14 +126,19 @@ def _unexplained_looks(
     noise, learnt = CountNoise(law=histograms.law, scale=histograms.scale), learnt_bounds(release)
     whole = {each.column: each for each in histograms.columns if isinstance(each, NumberHistogram)}
     rough = noise.scale * max(1.0, _zoom.ROUGHLY * rows / noise.deviation)
-    latest, seen = whole, dict.fromkeys(whole, noise)
+    latest, seen, looked = whole, dict.fromkeys(whole, noise), set[str]()
     for look in closer:
         coarse = {
             name: ends
             for name, each in latest.items()
             if (
                 ends := _scales.window(
-                    each, whole[name], seen[name], rows, by_noise=name in learnt and seen[name] == noise
+                    each,
+                    whole[name],
+                    seen[name],
+                    rows,
+                    by_noise=name in learnt and seen[name] == noise,
+                    narrow=_scales.NARROW if name in learnt or name in looked else _scales.FAR_TOO_WIDE,
                 )
             )
         }
@@ -142,6 +147,7 @@ def _unexplained_looks(
         if expected != ({each.column: (each.low, each.high) for each in look.columns}, look.scale):
             yield "a closer look does not follow from the histograms before it"
         latest = latest | {each.column: each for each in look.columns}
+        looked |= {each.column for each in look.columns}
         own = CountNoise(law=look.law, scale=look.scale)
         seen |= {each.column: own for each in look.columns}
 
@@ -151,8 +157,8 @@ def _exact_ends() -> Iterator[None]:
     """A closer look between the values next to the ends of the table."""
     honest = _scales.window
 
-    def spying(look: NumberHistogram, *others: Any, by_noise: bool) -> tuple[float, float] | None:
-        if honest(look, *others, by_noise=by_noise) is None:
+    def spying(look: NumberHistogram, *others: Any, **options: Any) -> tuple[float, float] | None:
+        if honest(look, *others, **options) is None:
             return None
         cells = np.sort(narrow()[look.column].to_numpy())
         return float(cells[1]), float(cells[-2])

@@ -26,7 +26,7 @@ from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.privacy.count_noise import CountNoise
 from dpgram.publishing import publish_with
 from dpgram.publishing._coordinates import REACH_FROM, last_radius, radius, rank, signal, whitening
-from dpgram.publishing._scales import scales, window
+from dpgram.publishing._scales import NARROW, scales, window
 
 SCHEMA = Schema(
     numeric("x", -5, 5), categorical("g", ["common", "rare", "rarest"]), boolean("b"), numeric("y", -5, 5)
@@ -124,7 +124,7 @@ def histogram(low: float, high: float, counts: dict[int, float]) -> NumberHistog
 
 
 def looked_at(found: NumberHistogram) -> tuple[float, float] | None:
-    return window(found, found, NOISE, 1_000.0, by_noise=True)
+    return window(found, found, NOISE, 1_000.0, by_noise=True, narrow=NARROW)
 
 
 def test_values_beyond_the_bounds_count_at_their_ends() -> None:
@@ -155,13 +155,16 @@ def test_others_are_not(counts: dict[int, float]) -> None:
 def test_nor_is_a_column_that_is_mostly_zero() -> None:
     """No other node stands out, but all of them together hold more than noise makes."""
     found = histogram(0.0, 16.0, {0: 9_850.0} | dict.fromkeys(range(1, 17), 150.0 / 16))
-    assert window(found, found, NOISE, 10_000.0, by_noise=True) is None
-    assert window(histogram(0.0, 16.0, {0: 9_850.0}), found, NOISE, 10_000.0, by_noise=True) is not None
+    assert window(found, found, NOISE, 10_000.0, by_noise=True, narrow=NARROW) is None
+    assert (
+        window(histogram(0.0, 16.0, {0: 9_850.0}), found, NOISE, 10_000.0, by_noise=True, narrow=NARROW)
+        is not None
+    )
 
 
 def test_nor_are_so_few_rows_that_noise_alone_is_as_narrow() -> None:
     found = histogram(0.0, 16.0, {5: 50.0, 6: 50.0})
-    assert window(found, found, NOISE, 100.0, by_noise=True) is None
+    assert window(found, found, NOISE, 100.0, by_noise=True, narrow=NARROW) is None
 
 
 @given(

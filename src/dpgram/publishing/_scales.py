@@ -181,17 +181,24 @@ def _outside(look: NumberHistogram, whole: NumberHistogram, noise: CountNoise) -
 
 
 def window(
-    look: NumberHistogram, whole: NumberHistogram, noise: CountNoise, rows: float, *, by_noise: bool
+    look: NumberHistogram,
+    whole: NumberHistogram,
+    noise: CountNoise,
+    rows: float,
+    *,
+    by_noise: bool,
+    narrow: float,
 ) -> tuple[float, float] | None:
     """Ends for a closer look, eight times as close; none where this one tells the scale well enough.
 
     `whole` is the histogram between the bounds of the column. With `by_noise` one that only looks too wide,
-    because of noise, is looked at closer as well: where bounds are learnt they are rough.
+    because of noise, is looked at closer as well: where bounds are learnt they are rough. Else its deviation
+    must be less than `narrow` steps.
 
     Proof: proofs/adaptive.md#adaptive-zoom.
     """
     known = rows - float(np.maximum(_in_rows(look.lost[:2]), 0.0).sum())
-    place = narrow_place(_at_nodes(look, whole, noise), noise, known, by_noise=by_noise)
+    place = narrow_place(_at_nodes(look, whole, noise), noise, known, by_noise=by_noise, narrow=narrow)
     if place is None:
         return None
     first = min(max(place - 1.0, 0.0), STEPS - 2.0) / STEPS
@@ -200,7 +207,9 @@ def window(
     return None if too_close(*ends) else ends
 
 
-def narrow_place(counts: Floats, noise: CountNoise, rows: float, *, by_noise: bool) -> float | None:
+def narrow_place(
+    counts: Floats, noise: CountNoise, rows: float, *, by_noise: bool, narrow: float
+) -> float | None:
     """The middle, in steps, of a column that three neighbouring nodes hold and that looks too wide.
 
     No other node stands out clearly, nor do all others together, and values lie within a step, or the
@@ -225,7 +234,7 @@ def narrow_place(counts: Floats, noise: CountNoise, rows: float, *, by_noise: bo
     apart = mean - math.floor(mean)
     own = float(shares @ (nodes - mean) ** 2) - apart * (1.0 - apart)
     if not by_noise:
-        return mean if own <= NARROW**2 else None
+        return mean if own <= narrow**2 else None
     seen = _moments(counts, noise.deviation, rows)
     looks = 0.5 * HIDDEN_SCALE * STEPS if seen is None else STEPS * seen[1]
     return mean if own <= A_STEP**2 or looks > TOO_WIDE * math.sqrt(own) else None
@@ -246,8 +255,10 @@ that are zero, would lie outside of a closer look, which shows less of them than
 A_STEP: Final = 0.2
 """The deviation in steps of a column that lies within one: the histogram tells at least 0.29 of it."""
 NARROW: Final = 0.35
-"""The same where bounds are declared, or a look is rough: such bounds are 45 times as wide as a deviation,
-while most have sixteen steps of a deviation at most."""
+"""The same where a look is rough."""
+FAR_TOO_WIDE: Final = 0.12
+"""The same where bounds are declared: such bounds are 130 times as wide as a deviation. A column of many
+zeros and few large values looks 45 times as wide, and a closer look at it takes these values' weight."""
 TOO_WIDE: Final = 3.0
 """How many times its own deviation a column looks wide where it is looked at again."""
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, final
 from dpgram.document.fields import LevelHistogram, MeasuredHistograms, MeasuredZoom, NumberHistogram
 from dpgram.privacy.count_noise import CountNoise, price_of_counts
 from dpgram.publishing._open_columns import stage
-from dpgram.publishing._scales import window
+from dpgram.publishing._scales import FAR_TOO_WIDE, NARROW, window
 from dpgram.publishing.measurements.each_group import by_group, each_group
 from dpgram.publishing.measurements.histograms import Zoom
 from dpgram.publishing.publication import Program
@@ -74,12 +74,17 @@ def zoom(
     learnt = request.rules.schema.unbounded
     latest, seen = whole.copy(), dict.fromkeys(whole[0], noise)
     looks: list[tuple[MeasuredZoom, ...]] = [() for _ in histograms]
-    price = Fraction(0)
+    price, again = Fraction(0), set[str]()
     for _ in range(ZOOMS):
         ends = [
             {
                 name: window(
-                    look, own[name], seen[name], known, by_noise=name in learnt and seen[name] == noise
+                    look,
+                    own[name],
+                    seen[name],
+                    known,
+                    by_noise=name in learnt and seen[name] == noise,
+                    narrow=NARROW if name in learnt or name in again else FAR_TOO_WIDE,
                 )
                 if told
                 else None
@@ -110,6 +115,7 @@ def zoom(
         answer = yield stage(request, schema, (counted,))
         price += cost
         seen |= dict.fromkeys(names, now)
+        again |= set(names)
         for number, found in enumerate(by_group(counted, answer.published[0])):
             looks[number] += (found,)
             latest[number] = latest[number] | _numbers(found.columns)
