@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,11 +23,10 @@ from tests.flat import publish
 from dpgram.audit import AuditResult, audit
 from dpgram.audit.gram import Neighbours
 from dpgram.core.noise import Entropy, SeededEntropy
+from dpgram.core.run import Measure
 from dpgram.engines.local import gram
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import (
-    CalibratedGaussian,
-    CalibratedMatrixLaplace,
     Drawn,
     Gaussian,
     MatrixLaplace,
@@ -203,15 +203,10 @@ class TestStatistically:
 
 def _weaken(mechanism: Any, factor: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Draw with `factor` times the noise, while everything the release says stays the same."""
-    calibrated = CalibratedGaussian if mechanism is Gaussian else CalibratedMatrixLaplace
-    honest: Any = calibrated.draw
+    honest: Any = Measure.draw
 
-    def draw(self: Any, cells: Any, entropy: Entropy) -> Drawn:
-        weak = (
-            CalibratedGaussian(sigma=self.sigma * factor)
-            if mechanism is Gaussian
-            else CalibratedMatrixLaplace(theta=self.theta / factor)
-        )
-        return Drawn(cells=honest(weak, cells, entropy).cells, noise=self.law(len(cells)))
+    def draw(self: Measure, exact: Any, entropy: Entropy) -> Any:
+        scale = self.noise.scale * factor if mechanism is Gaussian else self.noise.scale / factor
+        return honest(replace(self, noise=replace(self.noise, scale=scale)), exact, entropy)
 
-    monkeypatch.setattr(calibrated, "draw", draw)
+    monkeypatch.setattr(Measure, "draw", draw)

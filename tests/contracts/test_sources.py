@@ -266,7 +266,7 @@ class TestSqlErrors:
 
     @pytest.mark.parametrize("query", ["SELECT nothing FROM nowhere", "DROP TABLE people", "not a query", ""])
     def test_query(self, connection: sqlite3.Connection, query: str) -> None:
-        with pytest.raises(SourceError, match="the database did not give"):
+        with pytest.raises(SourceError, match="the database does not understand the query"):
             local.gram((connection, query), SCHEMA)
         assert connection.execute("SELECT count(*) FROM people").fetchone() == (0,)
 

@@ -406,13 +406,6 @@ PRICES = [
         seen_by=NOISE,
     ),
     Mutant(
-        "σ off the diagonal too small",
-        "accounting",
-        "(math.sqrt(2.0) if matrix else 1.0)",
-        "1.0",
-        seen_by=NOISE,
-    ),
-    Mutant(
         "Laplace cells of a matrix",
         "accounting",
         '(noise.law == "matrix-laplace") != (',
@@ -426,7 +419,9 @@ PRICES = [
         "noise.delta < 0.0",
         seen_by=NOISE,
     ),
-    Mutant("no scale is too small", "accounting", "if noise.scale < least:", "if False:", seen_by=NOISE),
+    Mutant(
+        "no scale is too small", "accounting", "if noise.scale < SIGMA_AT_LEAST:", "if False:", seen_by=NOISE
+    ),
     Mutant(
         "the curve rounded down",
         "accounting",
@@ -435,7 +430,7 @@ PRICES = [
         seen_by="test_prices::test_the_curve_is_never_below_the_truth",
     ),
     Mutant("no room in δ", "accounting", "delta * (1.0 - 1.5 * SLACK)", "delta", seen_by=MU),
-    Mutant("no room in ε", "accounting", "min(epsilon, 700.0) - SLACK", "epsilon", seen_by=MU),
+    Mutant("no room in ε", "accounting", "math.nextafter(epsilon - SLACK, 0.0)", "epsilon", seen_by=MU),
     Mutant(
         "pure ε for nothing",
         "accounting",

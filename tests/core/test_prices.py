@@ -106,7 +106,7 @@ def test_prices_by_hand() -> None:
         (GRAM, Noise("gaussian", 1e9, -0.1)),
         (Levels((0,), 9), Noise("gaussian", 1e9)),
         (Levels((0,), 9), Noise("gaussian", 1e9, 1.0)),
-        (GRAM, Noise("gaussian", 2.0**26 * 1.4142)),
+        (GRAM, Noise("gaussian", math.nextafter(2.0**26, 0.0))),
         (THREE, Noise("gaussian", math.nextafter(2.0**26, 0.0))),
     ],
 )
@@ -138,8 +138,16 @@ def test_the_largest_mu_keeps_its_promise_and_little_more_would_not(epsilon: flo
     assert exact_delta(mu * (1 + 1e-4), epsilon - SLACK) > delta * (1 - SLACK)
 
 
-def test_beyond_what_exp_reaches_noise_is_that_of_700() -> None:
-    assert mu_at_most(1e6, 1e-6) == mu_at_most(700.0, 1e-6)
+def test_beyond_what_exp_reaches_the_curve_is_a_bound_still() -> None:
+    """Against mpmath at 60 digits; of μ little is lost."""
+    mpmath = pytest.importorskip("mpmath")
+    with mpmath.workdps(60):
+        for epsilon in (699.0, 701.0, 5e3, 1e5):
+            mu = mu_at_most(epsilon, 1e-6)
+            for factor, kept in ((1, True), (mpmath.mpf("1.001"), False)):
+                x, y = (epsilon / (mu * factor) + sign * mu * factor / 2 for sign in (-1, 1))
+                first, second = (mpmath.erfc(each / mpmath.sqrt(2)) / 2 for each in (x, y))
+                assert bool(first - mpmath.exp(epsilon) * second <= 1e-6) is kept
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1e-8, 0.1), (math.inf, 0.1), (1.0, 0.0), (1.0, 1.0)])

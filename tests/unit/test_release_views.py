@@ -89,7 +89,8 @@ class TestViews:
         assert np.linalg.eigvalsh(shrunk)[0] >= -1e-12
         assert 0.5 < np.trace(shrunk) / np.trace(back @ want @ back.T) < 1.0
         quiet_correlation = correlations(quiet)
-        np.testing.assert_allclose(quiet_correlation, np.corrcoef(encoded[:, 1:].T), atol=5e-3)
+        # Squares and products of columns are left out.
+        np.testing.assert_allclose(quiet_correlation, np.corrcoef(encoded[:, 1:-2].T), atol=5e-3)
 
     def test_correlation_is_a_correlation_whatever_the_noise(self) -> None:
         draw = np.random.default_rng(5)

@@ -43,7 +43,7 @@ from dpgram.analysis.sampling import degrees_of_freedom
 from dpgram.analysis.summary import noisy_weight
 from dpgram.analysis.trust import noise_cautions, refusal_of, trusted, untrusted_caution
 from dpgram.document.labels import Labels
-from dpgram.document.terminal import one_line, with_notes
+from dpgram.document.terminal import fact, one_line, with_notes
 from dpgram.errors import AnalysisError
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class Discriminant(Estimates):
         lines = [
             f"{self.link.capitalize()} of {self.target} by discriminant analysis, from a private release",
             "",
-            f"rows   {rows}, {self.share:.1%} of them with {self.target}",
+            *fact("rows ", f"{rows}, {self.share:.1%} of them with {self.target}"),
             "",
         ]
         lines += as_lines(self.as_rows(level), level)

@@ -25,7 +25,7 @@ from dpgram.analysis.prediction import design_matrix, refusals_of, warn_of
 from dpgram.analysis.robust import repaired
 from dpgram.analysis.summary import noisy_weight
 from dpgram.document.fields import MeasuredStep, UnmeasuredModel
-from dpgram.document.terminal import one_line, with_notes
+from dpgram.document.terminal import fact, one_line, with_notes
 from dpgram.errors import AnalysisError
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ class GeneralizedLinear(Estimates):
         lines = [
             f"{NAMES[self.family]} of {self.target}, declared beforehand, from a private release",
             "",
-            f"rows   about {max(self.rows, 0.0):,.0f} ({self.counted}); {steps}",
+            *fact("rows ", f"about {max(self.rows, 0.0):,.0f} ({self.counted}); {steps}"),
             "",
             *as_lines(self.as_rows(level), level),
         ]

@@ -13,7 +13,7 @@ from dpgram.analysis.asked import check_level
 from dpgram.analysis.estimand import Kind
 from dpgram.analysis.estimates import Estimates, as_lines
 from dpgram.analysis.inference import NOISE_REMEDY
-from dpgram.document.terminal import one_line, with_notes
+from dpgram.document.terminal import fact, one_line, with_notes
 from dpgram.errors import AnalysisError
 
 Matrix = npt.NDArray[np.float64]
@@ -108,7 +108,7 @@ class InstrumentalVariables(Estimates):
         lines = [
             f"{title}, from a private release",
             "",
-            f"rows         about {max(self.rows, 0.0):,.0f} ({self.counted})",
+            *fact("rows       ", f"about {max(self.rows, 0.0):,.0f} ({self.counted})"),
         ]
         lines.append(f"instruments  {', '.join(self.instruments)}")
         for stage in self.first_stage:

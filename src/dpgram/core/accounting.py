@@ -24,7 +24,8 @@ from dpgram.core.sums import Levels, Sum
 from dpgram.errors import GuaranteeError
 
 SIGMA_AT_LEAST: Final = 2.0**26
-"""Of every cell, in lattice units: what integer noise is proven for, up to 10⁸ cells (proofs/gaussian.md)."""
+"""σ, in lattice units, for which integer noise is proven, σ/√2 off a diagonal: up to 10⁸ cells
+(proofs/gaussian.md)."""
 CELLS_AT_MOST: Final = 10**8
 SLACK: Final = 1e-8
 """By which integer noise may differ from the Gaussian: in ε, and relatively in δ."""
@@ -79,8 +80,7 @@ def price(what: Sum, noise: Noise, relation: Relation) -> Price:
         raise broken("there is no proof for this noise on this sum")
     leak = Fraction(noise.delta)
     if noise.law == "gaussian":
-        least = SIGMA_AT_LEAST * (math.sqrt(2.0) if matrix else 1.0)  # off the diagonal it is σ/√2
-        if noise.scale < least:
+        if noise.scale < SIGMA_AT_LEAST:
             raise broken("noise this small is not covered by the proof of its privacy")
         return Price(mu_squared=squared(what, relation) / Fraction(noise.scale) ** 2, delta=leak)
     one = Fraction(noise.scale)
@@ -91,14 +91,15 @@ def delta_at_least(mu: float, epsilon: float) -> float:
     """Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ), rounded up. Proof: proofs/core.md#core-curve."""
     x, y = epsilon / mu - mu / 2.0, epsilon / mu + mu / 2.0
     first = 0.5 * math.erfc(x / math.sqrt(2.0))
-    second = 0.5 * math.exp(epsilon) * math.erfc(y / math.sqrt(2.0))
+    # Beyond the floats it is left out, which says more than the truth.
+    second = 0.5 * math.exp(epsilon) * math.erfc(y / math.sqrt(2.0)) if epsilon <= 700.0 else 0.0
     # An error of 2^-52 in x moves Φ(−x) by at most (1 + |x|)²·2^-51 of itself.
     room = _ERROR * (1.0 + x * x + y * y)
     return min(1.0, first * (1.0 + room) - second * (1.0 - room) + 1e-320)
 
 
 def mu_at_most(epsilon: float, delta: float) -> float:
-    """The largest μ that integer noise may have within (ε, δ), rounded down; beyond ε = 700, that of 700.
+    """The largest μ that integer noise may have within (ε, δ), rounded down.
 
     Proofs: proofs/core.md#core-curve, proofs/gaussian.md#gaussian-theorem.
     """
@@ -108,8 +109,8 @@ def mu_at_most(epsilon: float, delta: float) -> float:
             got=(epsilon, delta),
             limit="1e-8 < epsilon < inf and 1e-300 ≤ delta < 1",
         )
-    epsilon, delta = math.nextafter(min(epsilon, 700.0) - SLACK, 0.0), delta * (1.0 - 1.5 * SLACK)
-    low, high = 0.0, 100.0
+    epsilon, delta = math.nextafter(epsilon - SLACK, 0.0), delta * (1.0 - 1.5 * SLACK)
+    low, high = 0.0, 100.0 + 2.0 * math.sqrt(epsilon)
     while (middle := 0.5 * (low + high)) not in (low, high):
         low, high = (middle, high) if delta_at_least(middle, epsilon) <= delta else (low, middle)
     return low

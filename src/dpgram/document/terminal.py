@@ -36,6 +36,12 @@ def in_lines(lines: Iterable[str]) -> str:
     return "\n".join(map(one_line, lines))
 
 
+def fact(name: str, value: str) -> list[str]:
+    """A fact and its name, on lines of 80 columns."""
+    head = f"{name}  "
+    return textwrap.wrap(one_line(value), 80, initial_indent=head, subsequent_indent=" " * len(head))
+
+
 def with_notes(lines: Iterable[str], notes: Iterable[str]) -> str:
     """The lines of a table, and below them notes, folded at 80 letters."""
     return in_lines([*lines, "", *(line for note in notes for line in textwrap.wrap(one_line(note), 80))])
