@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self, final
 
@@ -74,8 +75,10 @@ class RobustRegression(RegressionEstimator):
         self._count_fit()
         self.release_ = self._published(table, models=[model])
         regression = regress(Moments.of(self.release_), str(table.target))
-        found = regression.inference("population")
-        return self._take(replace(regression, values=found.estimate) if found.robust else regression, table)
+        with suppress(AnalysisError):  # columns that look constant: there are no intervals, but a fit
+            found = regression.inference("population")
+            regression = replace(regression, values=found.estimate) if found.robust else regression
+        return self._take(regression, table)
 
 
 @final
