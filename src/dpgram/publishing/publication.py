@@ -20,6 +20,7 @@ import contextlib
 import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar, final
 
 from dpgram.core.accounting import Price, keeps
@@ -60,7 +61,7 @@ T = TypeVar("T")
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Stage:
     """One pass over the table, and what is drawn of its sums."""
 
@@ -77,7 +78,7 @@ class Stage:
         statistics = tuple(one.statistic for one in self.measurements)
         return Pass(rules=self.rules, statistics=(*statistics, *self.beside))
 
-    @property
+    @cached_property
     def wanted(self) -> list[Measure | Measurement]:
         """What the core draws, and measurements with a law of their own."""
         return [one.measure(self.rules) or one for one in self.measurements]
