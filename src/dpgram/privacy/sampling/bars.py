@@ -39,14 +39,16 @@ def bar(label: RenderableType, total: int | None) -> Iterator[Callable[[int], No
 def late_bar(label: RenderableType) -> Iterator[Callable[[int, int], None]]:
     """A bar for what may be over at once: call what it gives with how much of how much is done.
 
-    It appears when the work has taken a second. Nothing that goes wrong with it is ever raised.
+    It appears a second after the first call. Nothing that goes wrong with it is ever raised.
     """
-    begun, showing = time.monotonic(), ExitStack()
+    begun: float | None = None
+    showing = ExitStack()
     update: Callable[[int], None] | None = None
 
     def show(done: int, total: int) -> None:
-        nonlocal update
+        nonlocal begun, update
         with suppress(Exception):
+            begun = time.monotonic() if begun is None else begun
             if update is None and time.monotonic() - begun >= PATIENCE:
                 update = showing.enter_context(bar(label, total))
             if update is not None:
