@@ -73,7 +73,7 @@ def core_with(mutants: Sequence[Mutant]) -> Iterator[None]:
     """In here imports of the core, and of what needs it, lead to one with these mutants."""
 
     before = {name: module for name, module in sys.modules.items() if name.split(".")[0] == "dpgram"}
-    kept = ("dpgram", "dpgram.errors")
+    kept, names = ("dpgram", "dpgram.errors"), vars(before["dpgram"]).copy()
     for name in before:
         if name not in kept:
             del sys.modules[name]
@@ -86,10 +86,9 @@ def core_with(mutants: Sequence[Mutant]) -> Iterator[None]:
         for name in [name for name in sys.modules if name.split(".")[0] == "dpgram"]:
             del sys.modules[name]
         sys.modules |= before
-        for name, module in before.items():  # importing made the new ones attributes of their folders
-            folder, _, own = name.rpartition(".")
-            if folder:
-                setattr(before[folder], own, module)
+        # Importing made the new ones attributes of the one folder that stayed.
+        vars(before["dpgram"]).clear()
+        vars(before["dpgram"]).update(names)
 
 
 def loaded(file: str) -> ModuleType:
@@ -628,3 +627,14 @@ def test_the_real_core_is_back() -> None:
     assert lattice is sys.modules["dpgram.core.lattice"]
     assert dpgram.core.sums.Work is lattice.Work
     assert isinstance(RowMap((Line(kind="one"),), (), 1.0), dpgram.core.sums.RowMap)
+
+
+def test_nothing_stays_of_a_core_that_was_loaded_beside() -> None:
+    """Names of the library that are functions must not become modules for the tests that follow."""
+    import dpgram
+
+    before, modules = vars(dpgram).copy(), set(sys.modules)
+    with core_with([]):
+        importlib.import_module("dpgram.publishing.publisher")
+    assert vars(dpgram) == before
+    assert {name for name in sys.modules if name.startswith("dpgram")} <= modules
