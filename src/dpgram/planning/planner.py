@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from dpgram.engines.threads import one_blas_thread
 from dpgram.errors import AnalysisError, DpgramError, shown, whole
 from dpgram.mechanisms import MECHANISMS, Auto, Mechanism, MechanismLike, as_mechanism
 from dpgram.models import Model
@@ -117,7 +118,8 @@ def plan(
     work = sum(tick_count(each, bounded.width, simulate=simulate) for each in candidates.values())
     found: list[Forecast] = []
     left_out: dict[str, str] = {}
-    with _ticking(work) as tick:
+    # Of matrices this small threads of linear algebra take turns, and twice the processor time.
+    with one_blas_thread(), _ticking(work) as tick:
         for each in candidates.values():
             try:
                 if models:
