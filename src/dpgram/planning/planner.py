@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from dpgram.engines.threads import one_blas_thread
 from dpgram.errors import AnalysisError, DpgramError, shown, whole
 from dpgram.mechanisms import MECHANISMS, Auto, Mechanism, MechanismLike, as_mechanism
 from dpgram.models import Model
@@ -118,8 +117,7 @@ def plan(
     work = sum(tick_count(each, bounded.width, simulate=simulate) for each in candidates.values())
     found: list[Forecast] = []
     left_out: dict[str, str] = {}
-    # Of matrices this small threads of linear algebra take turns, and twice the processor time.
-    with one_blas_thread(), _ticking(work) as tick:
+    with _one_thread(), _ticking(work) as tick:
         for each in candidates.values():
             try:
                 if models:
@@ -327,6 +325,19 @@ def _bounds_share(adaptive: bool | Adaptive) -> float:
     if not 0.0 <= share < 1.0:
         raise AnalysisError("Adaptive(bounds=…) is a part of the budget", got=share, limit="0 ≤ share < 1")
     return share
+
+
+def _one_thread() -> AbstractContextManager[object]:
+    """Of matrices this small threads of linear algebra take turns, and twice the processor time.
+
+    What tells them so comes with the extra for curators; without it a plan takes longer.
+    """
+    try:
+        from threadpoolctl import threadpool_limits
+    except ImportError:
+        return nullcontext()
+    limits: AbstractContextManager[object] = threadpool_limits(1, user_api="blas")
+    return limits
 
 
 @contextmanager
