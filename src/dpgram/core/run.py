@@ -7,7 +7,7 @@
     keep      on disk, before anybody can act on it: no second noise is ever drawn for a stage
     publish   the program sees what was drawn, and public facts; the next stage may depend on both
 
-Whoever asks for a measure chooses a sum and a scale, and what that costs is not for him to say.
+A caller chooses a sum and a scale; what a draw of it costs is computed here, whatever the caller believes.
 Proof: proofs/core.md#core-run.
 """
 
