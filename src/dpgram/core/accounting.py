@@ -26,7 +26,6 @@ from dpgram.errors import GuaranteeError
 SIGMA_AT_LEAST: Final = 2.0**26
 """σ, in lattice units, for which integer noise is proven, σ/√2 off a diagonal: up to 10⁸ cells
 (proofs/gaussian.md)."""
-CELLS_AT_MOST: Final = 10**8
 SLACK: Final = 1e-8
 """By which integer noise may differ from the Gaussian: in ε, and relatively in δ."""
 _ERROR: Final = 2.0**-40
